@@ -1,0 +1,1 @@
+"""Permission-aware evaluation of search and RAG."""
