@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from arecall.decisions import Outcome
+from arecall.errors import UsageError
 from arecall.record import Backend
 from arecall.world import Change, World
 
@@ -136,6 +137,14 @@ class Adapter(abc.ABC):
     ) -> Iterator[Listing]:
         """Yield one `Listing` a principal, in any order; needs `Capability.LIST`. Complete, or an error."""
         raise NotImplementedError
+
+    def principals(self) -> Sequence[str]:
+        """Name the principals to ask about when the user names none.
+
+        Raises:
+            UsageError: the backend holds no list of them that would be sure to be whole.
+        """
+        raise UsageError("say whom to ask about: --principals FILE, one id a line")
 
     def method(self) -> str:
         """Name the road that the last `list_authorized` or `check` took, for the record."""

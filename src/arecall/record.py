@@ -17,14 +17,14 @@ class Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """An immutable, strictly decoded part of a file."""
 
 
-class Policy(Struct):
+class Policy(Struct, frozen=True):
     """Identity and digest of the policy that decided (store and model id, file names, index uuid; never a secret)."""
 
     identity: dict[str, str] = {}
     digest: str = ""
 
 
-class Backend(Struct):
+class Backend(Struct, frozen=True):
     """What an adapter says of its backend.
 
     `missing_acl` and `missing_identity` say how a document without access data and a principal that the backend does
@@ -44,7 +44,7 @@ class Backend(Struct):
     settings: dict[str, Any] = {}
 
 
-class AdapterVersion(Struct):
+class AdapterVersion(Struct, frozen=True):
     """Which adapter asked: its name, and the distribution and version it came from."""
 
     name: str
@@ -52,7 +52,7 @@ class AdapterVersion(Struct):
     version: str = ""
 
 
-class Sample(Struct):
+class Sample(Struct, frozen=True):
     """The pairs that were asked again through the plain point check, and how they were chosen.
 
     `asked` counts pairs, `allowed` those of them that the snapshot allows; `requested` is how many were wanted.
@@ -67,7 +67,7 @@ class Sample(Struct):
     stopped: bool
 
 
-class Completeness(Struct):
+class Completeness(Struct, frozen=True):
     """How many principals and documents were asked about, and the count of each decision over all pairs."""
 
     principals: int
@@ -76,7 +76,7 @@ class Completeness(Struct):
     complete: bool
 
 
-class Record(Struct):
+class Record(Struct, frozen=True):
     """What was asked of what, when, how, and how far the answer can be relied on. Times are UTC, RFC 3339."""
 
     backend: Backend

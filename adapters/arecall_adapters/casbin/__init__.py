@@ -1,0 +1,11 @@
+"""The Casbin adapter: `enforce()` of pycasbin (or of the older `casbin`) decides what each principal may read.
+
+Importing this package loads no casbin; `connect`, `from_enforcer` and `empty` do.
+"""
+
+from __future__ import annotations
+
+from arecall_adapters.casbin.adapter import CasbinAdapter, from_enforcer
+from arecall_adapters.casbin.connect import ADAPTER, connect, empty
+
+__all__ = ["ADAPTER", "CasbinAdapter", "connect", "empty", "from_enforcer"]

@@ -1,0 +1,27 @@
+"""What tests share: where the public test data is, and what happens where it is not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from arecall.testing import unavailable
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared test data (`data/`, `cases/`)."""
+    folder = Path(os.environ.get("ARECALL_TEST_DATA") or REPOSITORY.parent / "shared")
+    if not (folder / "data").is_dir():
+        unavailable(f"no test data at {folder}: set ARECALL_TEST_DATA to a folder with data/ and cases/")
+    return folder
+
+
+@pytest.fixture
+def demo() -> Path:
+    """The folder of the demo that the repository ships."""
+    return REPOSITORY / "scenarios" / "demo"

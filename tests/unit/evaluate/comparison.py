@@ -1,0 +1,225 @@
+"""Makes cases for the evaluator, asks the library, and holds its answer to the reference's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from hypothesis import strategies as st
+
+from arecall.evaluate import evaluate
+from arecall.result import Result
+from arecall.snapshot import Snapshot
+from reference import UNDEFINED, Case, Pair, Ranking, Reference, Row
+
+# ---- small random cases ----------------------------------------------------------------------------------------------
+
+DOCUMENTS = ("a", "B", "b", "é", "007", " d")
+OUTSIDE = "elsewhere"
+PRINCIPALS = ("p", "P", "no")
+QUERIES = ("q1", "q2", "1e3")
+SCORES = (-0.5, 0.0, 1.0, 16777216.0, 16777217.0)
+"""The last two are one number in float32."""
+
+
+@st.composite
+def cases(draw: st.DrawFn, kind: str) -> Case:
+    """A small evaluation of a run (`kind="run"`) or of delivered lists (`kind="delivered"`), with every oddity."""
+    universe = draw(st.sets(st.sampled_from(DOCUMENTS), min_size=3))
+    named = sorted(universe | draw(st.sets(st.sampled_from((*DOCUMENTS, OUTSIDE)), max_size=1)))
+    authorized: dict[str, set[str]] = {}
+    undecided: dict[tuple[str, str], str] = {}
+    open_pairs = draw(st.booleans())
+    for principal in draw(st.sets(st.sampled_from(PRINCIPALS), min_size=1)):
+        authorized[principal] = draw(st.sets(st.sampled_from(sorted(universe))))
+        for document in sorted(universe - authorized[principal]) if open_pairs else []:
+            if draw(st.integers(0, 9)) == 0:
+                undecided[principal, document] = draw(st.sampled_from(("CONDITIONAL", "ERROR")))
+    grades = st.dictionaries(st.sampled_from(named), st.integers(-1, 3), min_size=1, max_size=4)
+    chunks = draw(st.none() | chunk_maps(named))
+    items = sorted(chunks) if chunks is not None else named
+    principals = sorted(authorized)
+    case = Case(
+        qrels=draw(st.dictionaries(st.sampled_from(QUERIES), grades, min_size=1)),
+        authorized=authorized,
+        universe=universe,
+        undecided=undecided,
+        chunks=chunks,
+        cut=draw(st.sampled_from(("document", "chunk"))) if chunks is not None else "document",
+        ks=draw(st.lists(st.sampled_from((1, 2, 3, 4, 7)), min_size=1, max_size=3, unique=True)),
+        relevance_level=draw(st.sampled_from((1, 1, 2))),
+        groups=draw(
+            st.dictionaries(
+                st.sampled_from(("g1", "g2")), st.lists(st.sampled_from(principals), min_size=1, unique=True)
+            )
+        ),
+    )
+    if kind == "delivered":
+        lists = st.lists(st.sampled_from(items), max_size=5, unique=True)
+        pairs = st.tuples(st.sampled_from(principals), st.sampled_from(QUERIES))
+        return replace(case, delivered=draw(st.dictionaries(pairs, lists, min_size=1, max_size=7)))
+    return replace(
+        case,
+        run=draw(st.dictionaries(st.sampled_from(QUERIES), rankings(items), min_size=1)),
+        ties=draw(st.sampled_from(("float64", "trec_eval"))),
+        complete_ranking=draw(st.booleans()),
+    )
+
+
+def chunk_maps(documents: Sequence[str]) -> st.SearchStrategy[dict[str, str]]:
+    return st.dictionaries(
+        st.sampled_from(("c1", "c2", "c3", "c4", "c5", "c6")), st.sampled_from(documents), min_size=2, max_size=6
+    )
+
+
+@st.composite
+def rankings(draw: st.DrawFn, items: Sequence[str]) -> Ranking:
+    ranked = draw(st.lists(st.sampled_from(items), min_size=1, max_size=5, unique=True))
+    if draw(st.booleans()):
+        return ranked
+    return [(item, draw(st.sampled_from(SCORES))) for item in ranked]
+
+
+# ---- asking the library ----------------------------------------------------------------------------------------------
+
+
+def ask(case: Case, *, draws: int = 0, dedupe: Literal["error", "first"] = "error") -> Result:
+    """The library's evaluation of the same case."""
+    run: dict[str, Any] | None = None
+    if case.run is not None:
+        run = {query: as_given(ranking) for query, ranking in case.run.items()}
+    return evaluate(
+        run=run,
+        delivered=None if case.delivered is None else {pair: list(items) for pair, items in case.delivered.items()},
+        qrels={query: dict(grades) for query, grades in case.qrels.items()},
+        snapshot=Snapshot.from_sets(case.authorized, universe=sorted(case.universe), undecided=case.undecided),
+        ks=list(case.ks),
+        chunks=None if case.chunks is None else dict(case.chunks),
+        cut=case.cut,
+        groups={group: list(members) for group, members in case.groups.items()} or None,
+        relevance_level=case.relevance_level,
+        complete_ranking=case.complete_ranking,
+        ties=case.ties,
+        dedupe=dedupe,
+        draws=draws,
+    )
+
+
+def as_given(ranking: Ranking) -> list[str] | dict[str, float]:
+    """A bare list, or scores by item."""
+    scores = {entry[0]: entry[1] for entry in ranking if not isinstance(entry, str)}
+    return scores or [entry for entry in ranking if isinstance(entry, str)]
+
+
+# ---- holding one to the other ----------------------------------------------------------------------------------------
+
+
+def close(ours: float | None, theirs: float | None) -> bool:
+    """Equal but for the last digits of a float; undefined equals only undefined."""
+    if ours is None or theirs is None:
+        return ours is theirs
+    return abs(ours - theirs) <= 1e-9 * max(1.0, abs(ours))
+
+
+def pair_rows(result: Result, mean: str = "restricted") -> dict[tuple[str, str, str, str], dict[str, Any]]:
+    """The pair rows by measure, filter, principal and query; of measures with two means those of one."""
+    rows: dict[tuple[str, str, str, str], dict[str, Any]] = {}
+    for row in result.pairs().to_pylist():
+        if row["mean"] in (mean, "all"):
+            key = (row["measure"], row["filter"], row["principal"], row["query_id"])
+            assert key not in rows, f"two pair rows for {key}"
+            rows[key] = row
+    return rows
+
+
+def has_bounds(measure: str, filtering: str) -> bool:
+    """Whether the orders of ties are looked at: ARecall, its gap and U, of a run."""
+    return filtering != "delivered" and measure.startswith(("ARecall@", "U@"))
+
+
+def assert_pairs_agree(result: Result, reference: Reference) -> None:
+    """Every pair's state, values, parts and bounds; a row for each, and no other."""
+    found = {
+        (row["measure"], row["filter"], row["mean"], row["principal"], row["query_id"]): row
+        for row in result.pairs().to_pylist()
+    }
+    assert len(found) == result.pairs().num_rows
+    listed = [pair for pair, state in reference.states.items() if state != "no_list"]
+    expected = {(*name, *pair) for name in reference.rows for pair in listed}
+    missing = sorted(expected - set(found))
+    assert not missing, f"no pair row for {missing[:5]}"
+    for measure, filtering, mean, principal, query in sorted(set(found) - expected):
+        told = f"{measure} {filtering} {mean} of {principal!r} {query!r}"
+        assert reference.states[principal, query] == "no_list", f"unexpected pair row {told}"
+        assert found[measure, filtering, mean, principal, query]["value"] is None, told
+    for measure, filtering, mean in reference.rows:
+        bounded = reference.case.bounds and has_bounds(measure, filtering)
+        for principal, query in listed:
+            row = found[measure, filtering, mean, principal, query]
+            score = reference.counted(measure, filtering, mean, (principal, query)) or UNDEFINED
+            told = f"{measure} {filtering} {mean} of {principal!r} {query!r}: library {row}, reference {score}"
+            assert row["state"] == reference.states[principal, query], told
+            assert close(row["value"], score.value), told
+            assert close(row["numerator"], score.numerator), told
+            assert close(row["denominator"], score.denominator), told
+            if bounded:
+                assert close(row["tie_low"], score.value if score.low is None else score.low), told
+                assert close(row["tie_high"], score.value if score.high is None else score.high), told
+
+
+def assert_row_agrees(found: Any, expected: Row, told: str, *, bounds: bool) -> None:
+    """One aggregate: value, n, parts, state counts and (if asked for) bounds."""
+    told = f"{told}: library {found}, reference {expected}"
+    assert close(found.value, expected.value), told
+    assert found.n == expected.n, told
+    for state, count in expected.states.items():
+        assert getattr(found, f"n_{state}") == count, f"n_{state} of {told}"
+    if expected.n:
+        assert close(found.numerator, expected.numerator), told
+        assert close(found.denominator, expected.denominator), told
+        if bounds:
+            assert close(found.tie_low, expected.low), told
+            assert close(found.tie_high, expected.high), told
+
+
+def assert_aggregates_agree(result: Result, reference: Reference, *, queries: bool = True) -> None:
+    """Every row at every level."""
+    case = reference.case
+    for measure, filtering, mean in reference.rows:
+        name: dict[str, Any] = {"measure": measure, "filter": filtering, "mean": mean}
+        bounds = case.bounds and has_bounds(measure, filtering)
+        levels: list[tuple[dict[str, str], Row, list[Pair]]] = [
+            ({"level": "pooled"}, reference.pooled(measure, filtering, mean), case.pairs),
+            ({"level": "principals"}, reference.principals(measure, filtering, mean), case.pairs),
+        ]
+        for principal in case.authorized:
+            own = [pair for pair in case.pairs if pair[0] == principal]
+            level = {"level": "principal", "principal": principal}
+            levels.append((level, reference.mean(measure, filtering, mean, own), own))
+        for group in case.groups:
+            own = [pair for pair in case.pairs if pair[0] in case.groups[group]]
+            levels.append(({"level": "group", "group": group}, reference.group(measure, filtering, mean, group), own))
+        for query in case.queries if queries else []:
+            own = [pair for pair in case.pairs if pair[1] == query]
+            levels.append(
+                ({"level": "query", "query_id": query}, reference.query(measure, filtering, mean, query), own)
+            )
+        for level, expected, own in levels:
+            found = result.row(**name, **level)
+            told = f"{measure} {filtering} {mean} {level}"
+            assert_row_agrees(found, expected, told, bounds=bounds)
+            if measure.startswith("ARecall@") and filtering in ("post", "pre", "gap"):
+                k = int(measure.partition("@")[2])
+                assert found.n_pre_truncated == reference.pre_truncated(k, own), f"n_pre_truncated of {told}"
+
+
+def assert_agreement(case: Case) -> None:
+    """The library's whole answer is the reference's."""
+    reference, result = Reference(case), ask(case)
+    counts = {state: list(reference.states.values()).count(state) for state in set(reference.states.values())}
+    assert {state: count for state, count in result.states.items() if count} == counts
+    assert_pairs_agree(result, reference)
+    assert_aggregates_agree(result, reference)
+    found = sorted((leak.principal, leak.query_id, leak.document, leak.rank) for leak in result.leaks)
+    assert found == sorted(reference.leaks())
