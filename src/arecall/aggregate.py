@@ -166,7 +166,7 @@ class Aggregator:
             means.draws = added if means.draws is None else (means.draws[0] + added[0], means.draws[1] + added[1])
         if "principal" not in self._levels:
             return
-        rows = self._columns(one.name, "principal", (), sums, states, draws, n)
+        rows = self._columns(one.name, "principal", (), sums, _states_of(one.name, states), draws, n)
         spread = np.repeat(np.arange(len(n)), [len(ids) for ids in block.lanes.principals])
         rows.labels = [name for ids in block.lanes.principals for name in ids]
         self._rows.append(_spread(rows, spread))

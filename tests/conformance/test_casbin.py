@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
-from arecall.errors import PolicyError
 from arecall.testing import AdapterConformance, Road
 from arecall.testing.kit import Empty
 from arecall.testing.roads import hold
@@ -23,6 +22,7 @@ class TestCasbin(AdapterConformance):
         return casbin.empty
 
 
+@settings(deadline=None)
 @given(histories())
 def test_random_worlds_are_decided_as_the_oracle_does(history: tuple[World, list[Change]]) -> None:
     world, changes = history

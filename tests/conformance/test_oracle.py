@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from arecall.testing import TruthTable, needs
 from arecall.testing.worlds import (
@@ -40,6 +40,7 @@ def reaches(world: World, subject: Subject, principal: str, above: frozenset[str
     return subject in (Everyone(), Principal(principal))
 
 
+@settings(deadline=None)
 @given(worlds())
 def test_oracle_agrees_with_a_search_from_the_grants(world: World) -> None:
     for principal in [*world.principals, "stranger"]:
@@ -63,8 +64,8 @@ def test_additions_of_the_kit_give_something(step: Step) -> None:
 
 
 @pytest.mark.parametrize("step", LEFT_ALONE.values(), ids=LEFT_ALONE)
-def test_what_the_kit_leaves_alone_can_still_be_read(step: Step) -> None:
-    assert readers(step.after) == readers(step.world)
+def test_who_has_another_reason_still_reads_what_the_kit_revokes(step: Step) -> None:
+    assert ("ann", "memo") in readers(step.after)
 
 
 def test_needs_name_what_a_world_is_made_of() -> None:

@@ -5,7 +5,7 @@ Importing this package loads no casbin; `connect`, `from_enforcer` and `empty` d
 
 from __future__ import annotations
 
-from arecall_adapters.casbin.adapter import CasbinAdapter, from_enforcer
-from arecall_adapters.casbin.connect import ADAPTER, connect, empty
+from arecall_adapters.casbin.adapter import CasbinAdapter
+from arecall_adapters.casbin.connect import ADAPTER, connect, empty, from_enforcer
 
 __all__ = ["ADAPTER", "CasbinAdapter", "connect", "empty", "from_enforcer"]

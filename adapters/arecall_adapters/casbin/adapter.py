@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from arecall.adapter import Adapter, Listing, Progress
@@ -11,7 +10,8 @@ from arecall.decisions import Decision, Outcome
 from arecall.errors import PolicyError, UsageError
 from arecall.record import Backend, Policy
 from arecall.world import Change, World, changed
-from arecall_adapters.casbin import attributes, engine, fast, links, plain, policy_file, request, traps
+from arecall_adapters.casbin import attributes, fast, installed, links, plain, policy_file, shapes, traps
+from arecall_adapters.casbin import request as requests
 from arecall_adapters.casbin import world as worlds
 from arecall_adapters.casbin.engine import Engine
 from arecall_adapters.casbin.matcher import UnlistedError
@@ -19,16 +19,17 @@ from arecall_adapters.casbin.request import MissingContextError, Request
 
 
 class CasbinAdapter(Adapter):
-    """Asks one enforcer; made by `connect`, `from_enforcer` or `empty`.
+    """Asks one enforcer; made by `connect`, `from_enforcer` and `empty`.
 
-    Every pair is decided as by an enforcer that was asked nothing before: role managers with patterns are made to forget
-    the names that they were asked about.
+    Attributes:
+        engine: the enforcer, and the types that it is asked for.
+        request: how a pair becomes a request.
     """
 
     def __init__(
         self,
-        asked: Engine,
-        requests: Request,
+        engine: Engine,
+        request: Request,
         identity: Mapping[str, str],
         *,
         allow_empty_policy: bool = False,
@@ -40,20 +41,20 @@ class CasbinAdapter(Adapter):
         """Take an engine and a request template.
 
         Args:
-            asked: the enforcer, and the types that it is asked for.
-            requests: how a pair becomes a request.
-            identity: what the policy is called in the record.
+            engine: see above.
+            request: see above.
+            identity: what model and policy are called in the record.
             allow_empty_policy: ask a policy without rules.
             only_enforce: never take the fast road.
             csv: the policy was read from CSV, which cannot express every id.
-            oddities: what is odd about how the policy was loaded.
-            world: the world that the policy holds, where this adapter put it there.
+            oddities: what is odd about how it was loaded.
+            world: the world that the policy holds, where this adapter puts it there.
 
         Raises:
             UsageError, PolicyError: as `traps.demand_usable` says.
         """
-        self._engine = asked
-        self._request = requests
+        self.engine = engine
+        self.request = request
         self._identity = dict(identity)
         self._allow_empty_policy = allow_empty_policy
         self._only_enforce = only_enforce
@@ -61,23 +62,22 @@ class CasbinAdapter(Adapter):
         self._oddities = tuple(oddities)
         self._world = world
         self._method = "enforce"
-        self._usable_as_of = ""
-        self._demand_usable(asked.digest())
+        self._digest = ""
+        self._look()
 
     def describe(self) -> Backend:
         """Say which casbin decides, by which model, rules and settings."""
-        digest = self._engine.digest()
-        self._demand_usable(digest)
-        by_default = self._engine.allows_by_default
+        self._look()
+        by_default = self.engine.allows_by_default
         return Backend(
             kind="casbin",
-            version=engine.version(),
+            version=installed.version(),
             identity=", ".join(self._identity.values()),
             missing_acl="allow" if by_default else "deny",
             missing_identity="allow" if by_default else "public_only",
-            policy=Policy(identity=self._identity, digest=digest),
-            action=self._request.action,
-            revision=digest,
+            policy=Policy(identity=self._identity, digest=self._digest),
+            action=self.request.action,
+            revision=self._digest,
             settings=self._settings(),
         )
 
@@ -89,27 +89,39 @@ class CasbinAdapter(Adapter):
         self, principals: Sequence[str], universe: Sequence[str], progress: Progress
     ) -> Iterator[Listing]:
         """Yield what each principal may read: by the fast road where that is proved, else by asking `enforce()`."""
-        self._engine.demand_enabled()
-        for message in self._unsayable(principals, universe):
+        self._look()
+        for message in (*self._warnings, *self._unsayable(principals, universe)):
             progress.note(message)
         try:
-            if self._only_enforce:
-                raise UnlistedError("as asked")
-            road = fast.Road(fast.plan(self._engine, self._request), universe)
+            plan = fast.plan(self.engine, self.request) if not self._only_enforce else None
         except UnlistedError as reason:
+            progress.note(f"enforce() is asked about every pair: {reason}")
+            plan = None
+        if plan is None:
             self._method = "enforce"
-            progress.note(f"every pair is put to enforce(): {reason}")
-            alike = plain.Alike(self._engine, self._request)
+            alike = plain.Alike(self.engine, self.request)
             yield from plain.listings(self._decide, alike, principals, universe, progress)
             return
-        self._method = f"fast:{road.name}"
+        self._method = f"fast:{plan.name}"
+        road = fast.Road(plan, universe)
         progress.total(len(principals), "principals")
         for principal in principals:
             yield self._listing(road, principal, universe)
             progress.advance()
 
+    def _listing(self, road: fast.Road, principal: str, universe: Sequence[str]) -> Listing:
+        allowed = road.allowed(principal)
+        left = universe if allowed is None else road.unsure
+        if not left:
+            return Listing(principal, allowed or ())
+        self._method = f"{self._method.removesuffix('+enforce')}+enforce"
+        outcomes = {document: self._decide(principal, document) for document in left}
+        found = [document for document, outcome in outcomes.items() if outcome.decision is Decision.ALLOW]
+        undecided = {document: outcome for document, outcome in outcomes.items() if not outcome.decision.plain}
+        return Listing(principal, (*(allowed or ()), *found), undecided)
+
     def method(self) -> str:
-        """Name the road: `enforce`, or `fast:` and the shapes of the matcher; `+enforce` where some pairs were put to it."""
+        """Name the road: `enforce`, or `fast:` and the matcher's shapes; `+enforce` where some pairs were put to it."""
         return self._method
 
     def provision(self, world: World) -> str:
@@ -123,11 +135,11 @@ class CasbinAdapter(Adapter):
             raise PolicyError("only an empty policy takes a world", "open one with arecall_adapters.casbin.empty()")
         worlds.demand_ids(world)
         self._demand_followed(world)
-        for section, rule in worlds.rules(world, self._request.action):
-            self._engine.model[section][section].policy.append(list(rule))
-        self._engine.enforcer.build_role_links()
+        for section, rule in worlds.rules(world, self.request.action):
+            self.engine.model[section][section].policy.append(list(rule))
+        self.engine.enforcer.build_role_links()
         self._world = world
-        return self._engine.digest()
+        return self.engine.digest()
 
     def apply(self, change: Change) -> str:
         """Add or remove the rule of one change by casbin's own management API; return the digest after it.
@@ -145,10 +157,10 @@ class CasbinAdapter(Adapter):
             raise UsageError(str(error)) from error
         worlds.demand_ids(after)
         self._demand_followed(after)
-        adds, (section, rule) = worlds.edit(change, self._request.action)
-        if adds and self._engine.model.has_policy(section, section, list(rule)):
-            return self._engine.digest()
-        enforcer = self._engine.enforcer
+        enforcer = self.engine.enforcer
+        adds, (section, rule) = worlds.edit(change, self.request.action)
+        if adds and self.engine.model.has_policy(section, section, list(rule)):
+            return self.engine.digest()
         edit = {
             (True, "p"): enforcer.add_policy,
             (False, "p"): enforcer.remove_policy,
@@ -158,16 +170,65 @@ class CasbinAdapter(Adapter):
         if not edit(list(rule)):
             raise PolicyError(f"casbin did not {'add' if adds else 'remove'} the rule {section}, {', '.join(rule)}")
         self._world = after
-        return self._engine.digest()
+        return self.engine.digest()
 
-    # -- one pair -----------------------------------------------------------------------------------------------------
+    def _demand_followed(self, world: World) -> None:
+        limit = links.followed(self.engine.managers["g"])
+        memberships = (rule for section, rule in worlds.rules(world, self.request.action) if section == "g")
+        long = links.too_long(memberships, limit) if limit is not None else ()
+        if long:
+            raise PolicyError(
+                f"casbin follows {limit} links in a row, and would deny what {' -> '.join(long)} grants",
+                "nest groups less deep",
+            )
+
+    def _look(self) -> None:
+        """See whether the policy, as it is now, can be asked, and what is odd about it."""
+        self.engine.demand_enabled()
+        digest = self.engine.digest()
+        if digest == self._digest:
+            return
+        traps.demand_usable(self.engine, self.request, self._allow_empty_policy)
+        self._ordered = traps.ordered_values(self.engine)
+        self._warnings = (*self._oddities, *traps.warnings(self.engine))
+        self._digest = digest
 
     def _decide(self, principal: str, document: str) -> Outcome:
         """Ask plain `enforce()` about one pair; CONDITIONAL where an attribute that the template names was not given."""
         try:
-            values = self._request.values(principal, document)
+            values = self.request.values(principal, document)
         except MissingContextError as missing:
             return Outcome(Decision.CONDITIONAL, str(missing))
         traps.demand_numbers(self._ordered, values)
-        links.Memory(self._engine.managers.values()).clear()
-        return self._engine.decide(values)
+        return self.engine.decide(values)
+
+    def _unsayable(self, principals: Iterable[str], universe: Iterable[str]) -> Iterator[str]:
+        """Warn of ids that no line of the policy file can hold: only a pattern can match them."""
+        for what, names in (("principals", principals), ("documents", universe)) if self._csv else ():
+            found = [name for name in names if not policy_file.can_express(name)]
+            if found:
+                yield f"a policy file cannot name {len(found)} of the {what} as they are ({found[0]!r} is the first)"
+
+    def _settings(self) -> dict[str, Any]:
+        engine, request = self.engine, self.request
+        settings: dict[str, Any] = {
+            "effect": engine.effect,
+            "matcher": engine.matcher,
+            "request": requests.describe(request.slots),
+        }
+        if engine.context:
+            settings["context"] = ",".join(engine.context)
+        if type(engine.enforcer) is not installed.load().Enforcer:
+            settings["enforcer"] = type(engine.enforcer).__qualname__
+        if engine.managers:
+            settings["role_managers"] = {name: links.describe(manager) for name, manager in engine.managers.items()}
+        functions = shapes.registered(engine.functions)
+        if functions:
+            settings["functions"] = functions
+        for name in ("subjects", "objects", "environment"):
+            given = getattr(request, name)
+            if len(given):
+                settings[name] = attributes.digest(given)
+        if self._warnings:
+            settings["warnings"] = list(self._warnings)
+        return settings

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from arecall_adapters.casbin import engine
+from arecall_adapters.casbin import installed
 
 
 class Effect(enum.Enum):
@@ -76,7 +76,7 @@ def _in_state(seen: Mapping[Effect, int], state: State, within: int) -> int:
 
 def merge(effector: Any) -> Merge | None:
     """Fill the table from an effector of casbin's own; None for any other, or where a rule without effect would matter."""
-    casbin = engine.load()
+    casbin = installed.load()
     known = (
         casbin.effect.AllowOverrideEffector,
         casbin.effect.DenyOverrideEffector,

@@ -1,73 +1,26 @@
-"""The engine: which casbin is installed, and what it says of one request."""
+"""The engine: one enforcer, what it evaluates, and what it says of one request."""
 
 from __future__ import annotations
 
 import ast
-import base64
-import functools
 import hashlib
-import importlib.metadata
 import struct
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from arecall.decisions import ALLOWED, DENIED, Decision, Outcome
-from arecall.errors import MissingExtra, PolicyError, UsageError
+from arecall.errors import PolicyError, UsageError
+from arecall_adapters.casbin import installed, links
 
 REASON = 500
 """How many characters of an engine's error are kept as the reason of a decision."""
-
-
-def load() -> Any:
-    """Import casbin and return the module.
-
-    Raises:
-        MissingExtra: it is not installed.
-    """
-    try:
-        import casbin
-    except ModuleNotFoundError as error:
-        if error.name != "casbin":
-            raise
-        raise MissingExtra("casbin", "casbin", "casbin") from error
-    return casbin
-
-
-@functools.cache
-def version() -> str:
-    """Name the distribution and version that decides, as in `"pycasbin 2.8.0"`.
-
-    `pycasbin` and `casbin` install the same import package, the later one over the earlier (an add-on may pull the
-    other in). Where both are installed, the one whose recorded digests fit the files decides; where that is not
-    exactly one of them, all are named.
-    """
-    package = Path(load().__file__).parent
-    names = sorted(set(importlib.metadata.packages_distributions().get("casbin", ())))
-    installed = [importlib.metadata.distribution(name) for name in names]
-    fitting = [found for found in installed if _is_on_disk(found, package)] or installed
-    if len(fitting) > 1:
-        return " or ".join(f"{found.name} {found.version}" for found in fitting) + ", installed over each other"
-    return " ".join(f"{found.name} {found.version}" for found in fitting) or "unknown"
-
-
-def _is_on_disk(distribution: importlib.metadata.Distribution, package: Path) -> bool:
-    for file in distribution.files or ():
-        if file.parts[0] == package.name and file.suffix == ".py" and file.hash is not None:
-            on_disk = package.parent / file
-            if not on_disk.is_file():
-                return False
-            digest = hashlib.new(file.hash.mode, on_disk.read_bytes()).digest()
-            if base64.urlsafe_b64encode(digest).decode().rstrip("=") != file.hash.value:
-                return False
-    return True
 
 
 class Engine:
     """One enforcer, asked for the request, policy, effect and matcher types that `context` names."""
 
     def __init__(self, enforcer: Any, context: tuple[str, str, str, str] | None = None) -> None:
-        casbin = load()
+        casbin = installed.load()
         self.enforcer = enforcer
         self.core = enforcer._e if isinstance(enforcer, casbin.SyncedEnforcer) else enforcer
         self.context = context
@@ -123,8 +76,8 @@ class Engine:
 
     @property
     def functions(self) -> dict[str, Any]:
-        """The functions that a matcher can call, role definitions aside."""
-        return dict(self.core.fm.get_functions())
+        """The functions that a matcher can call, role definitions aside (`enforce()` leaves those of its last call there)."""
+        return {name: f for name, f in self.core.fm.get_functions().items() if name not in self.managers}
 
     def parse(self, expression: str) -> ast.expr:
         """Read a matcher as `enforce()` does, with its own replacements. Raises what that raises."""
@@ -141,7 +94,7 @@ class Engine:
         Raises:
             SyntaxError: the matcher itself is no expression.
         """
-        util = load().util
+        util = installed.load().util
         if not util.has_eval(self.matcher):
             yield self.parse(self.matcher)
             return
@@ -159,10 +112,13 @@ class Engine:
     def decide(self, values: Sequence[Any]) -> Outcome:
         """Ask plain `enforce()` about one request. What it raises is the decision ERROR, with what it said.
 
+        Role managers with patterns first forget whatever they were asked before.
+
         Raises:
             PolicyError: the enforcer is disabled, and would answer True to everything.
         """
         self.demand_enabled()
+        links.forget(self.managers.values())
         try:
             allowed = self.enforcer.enforce(*self._leading, *values)
         except Exception as error:  # noqa: BLE001 - whatever the engine, a matcher or a caller's function raises
@@ -171,6 +127,7 @@ class Engine:
 
     def deciding_rule(self, values: Sequence[Any]) -> tuple[bool, list[Any]]:
         """Ask `enforce_ex()` for the decision and the rule that it names, if any. Raises what that raises."""
+        links.forget(self.managers.values())
         allowed, rule = self.enforcer.enforce_ex(*self._leading, *values)
         return bool(allowed), list(rule)
 

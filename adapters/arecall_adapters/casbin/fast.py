@@ -26,7 +26,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from arecall_adapters.casbin import engine as engines
+from arecall_adapters.casbin import installed
 from arecall_adapters.casbin.effects import Effect, Merge, merge
 from arecall_adapters.casbin.engine import Engine
 from arecall_adapters.casbin.matcher import All, AnyOf, Formula, Not, Reader, UnlistedError, atoms, evaluated, values_of
@@ -122,7 +122,7 @@ def _effects(engine: Engine, rules: Rules) -> Sequence[Effect | None]:
 
 
 def _formula(engine: Engine, rules: Rules) -> Formula:
-    if engines.load().util.has_eval(engine.matcher):
+    if installed.load().util.has_eval(engine.matcher):
         raise UnlistedError("the matcher evaluates rules with eval()")
     try:
         tree = engine.parse(engine.matcher)

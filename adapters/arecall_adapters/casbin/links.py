@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from arecall_adapters.casbin import engine
+from arecall_adapters.casbin import installed
 
 Manager = Any
 """A role manager of casbin's, which ships no types."""
@@ -15,7 +15,7 @@ Manager = Any
 
 def functions_without_state() -> frozenset[Any]:
     """Return casbin's own matching functions that look at nothing but their arguments (`timeMatch` reads the clock)."""
-    util = engine.load().util
+    util = installed.load().util
     names = (
         "key_match",
         "key_match2",
@@ -35,28 +35,57 @@ def is_plain(manager: Manager) -> bool:
     A `DomainManager` starts with a matching function too, plain equality. A matching function for domains only says which
     domains' links make up a domain's graph; it is plain where it is one of casbin's own and stateless.
     """
-    roles = engine.load().rbac.default_role_manager.role_manager
+    roles = installed.load().rbac.default_role_manager.role_manager
     if {"has_link", "_has_link", "get_roles", "_get_role", "_get_role_manager"} & vars(manager).keys():
         return False
     if type(manager) is roles.RoleManager:
         return manager.matching_func is None
     if type(manager) is not roles.DomainManager:
         return False
-    return _same_code(manager.matching_func, roles.DomainManager().matching_func) and (
+    return _is_equality(manager.matching_func) and (
         manager.domain_matching_func is None or manager.domain_matching_func in functions_without_state()
     )
 
 
-def _same_code(left: Any, right: Any) -> bool:
-    return getattr(left, "__code__", None) is right.__code__
+def _is_equality(function: Any) -> bool:
+    """Whether this is the matching function that a `DomainManager` starts with; each has a lambda of its own."""
+    return getattr(function, "__code__", None) is _equality()
+
+
+@functools.cache
+def _equality() -> Any:
+    return installed.load().rbac.default_role_manager.role_manager.DomainManager().matching_func.__code__
 
 
 def remembers(manager: Manager) -> bool:
-    """Whether an answer may depend on what was asked before: see `Memory`."""
-    if not hasattr(manager, "matching_func") or is_plain(manager):
-        return False
-    plain = engine.load().rbac.default_role_manager.role_manager.DomainManager().matching_func
-    return manager.matching_func is not None and not _same_code(manager.matching_func, plain)
+    """Whether an answer of a manager of casbin's may depend on what it was asked before.
+
+    A manager with a matching function makes a node of every name that it is asked about, gives it the links of the
+    patterns that match, and takes it for a pattern from then on.
+    """
+    matching = getattr(manager, "matching_func", None)
+    return matching is not None and not _is_equality(matching)
+
+
+def forget(managers: Iterable[Manager]) -> None:
+    """Take from managers that remember what they were asked, so that a pair is decided as if it were the first.
+
+    Whatever a question adds to the graph has, at one end, a node for a name that no link of the policy names; without
+    those nodes the graph is as it was when the policy had been loaded.
+    """
+    for manager in managers:
+        if remembers(manager):
+            for graph in manager.rm_map.values() if hasattr(manager, "rm_map") else (manager,):
+                for name in graph.all_roles.keys() - {name for link in graph.all_links for name in link}:
+                    _remove(graph, name)
+
+
+def _remove(graph: Manager, name: str) -> None:
+    node = graph.all_roles.pop(name)
+    for role in node.roles:
+        role.users.discard(node)
+    for user in node.users:
+        user.roles.discard(node)
 
 
 class Links:
@@ -117,7 +146,7 @@ def chain(manager: Manager, start: str, end: str, *domain: str) -> tuple[str, ..
 
 def followed(manager: Manager) -> int | None:
     """Return how many links in a row the manager follows; None where it is not one of casbin's own."""
-    roles = engine.load().rbac.default_role_manager.role_manager
+    roles = installed.load().rbac.default_role_manager.role_manager
     if type(manager) in (roles.RoleManager, roles.DomainManager):
         return int(manager.max_hierarchy_level) - 1
     if type(manager) in (roles.ConditionalRoleManager, roles.ConditionalDomainManager):
@@ -163,38 +192,14 @@ def _farther(graph: Mapping[str, Sequence[str]], start: str, limit: int) -> tupl
     return tuple(reversed(names))
 
 
-class Memory:
-    """Makes role managers with patterns forget the names that they were asked about.
-
-    Such a manager makes a node of every name that it is asked about, gives it the links of the patterns that match, and
-    takes it for a pattern from then on: a later answer may depend on an earlier question. Each pair is to be decided as by an
-    enforcer that has just loaded its policy. Removing the nodes that no link of the policy names does that exactly, since
-    whatever a question adds has one of them at an end.
-    """
-
-    def __init__(self, managers: Iterable[Manager]) -> None:
-        self._managers = [
-            manager for manager in managers if hasattr(manager, "matching_func") and not is_plain(manager)
-        ]
-
-    def clear(self) -> None:
-        """Forget whatever was asked so far."""
-        for manager in self._managers:
-            for graph in _graphs(manager):
-                for name in graph.all_roles.keys() - {name for link in graph.all_links for name in link}:
-                    _remove(graph, name)
-
-
-def _graphs(manager: Manager) -> Iterator[Manager]:
-    if hasattr(manager, "rm_map"):
-        yield from manager.rm_map.values()
-    elif hasattr(manager, "all_roles"):
-        yield manager
-
-
-def _remove(graph: Manager, name: str) -> None:
-    node = graph.all_roles.pop(name)
-    for role in node.roles:
-        role.users.discard(node)
-    for user in node.users:
-        user.roles.discard(node)
+def describe(manager: Manager) -> dict[str, Any]:
+    """Say of a role manager what alters its answers: its class, how many links it follows, its matching functions."""
+    found: dict[str, Any] = {"class": type(manager).__name__}
+    limit = followed(manager)
+    if limit is not None:
+        found["follows"] = limit
+    for name in ("matching_func", "domain_matching_func"):
+        function = getattr(manager, name, None)
+        if function is not None and not _is_equality(function):
+            found[name] = getattr(function, "__qualname__", type(function).__name__)
+    return found

@@ -6,11 +6,11 @@ import ast
 import functools
 import hashlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arecall_adapters.casbin import engine as engines
+from arecall_adapters.casbin import installed
 from arecall_adapters.casbin.engine import Engine
 from arecall_adapters.casbin.links import Links, is_plain
 from arecall_adapters.casbin.shapes import Atom, Equality, Kind, Link, Membership, Operand, Pattern, pattern_functions
@@ -150,12 +150,12 @@ class Reader:
             if not is_plain(self._managers[name]):
                 raise UnlistedError(f"the role manager of {name} has patterns, conditions or code of its own")
             return Link(operands, self._links_to(name, operands[1]))
-        function: Callable[..., bool] | None = pattern_functions().get(name)
-        if function is None or self._functions.get(name) is not function:  # registered anew, or unknown
+        functions = pattern_functions()
+        if name not in functions or self._functions.get(name) is not functions[name]:
             raise UnlistedError(f"the function {name} is not on the list")
         if len(operands) != 2:
             raise UnlistedError(f"`{ast.unparse(node)}` takes other than two values")
-        return Pattern(operands, function, name)
+        return Pattern(operands, functions[name], name)
 
     def _links_to(self, name: str, other: Operand) -> Links:
         field = other.index if other.kind is Kind.FIELD else None
@@ -166,17 +166,17 @@ class Reader:
 
 
 def _demand_known_code(engine: Engine) -> None:
-    casbin = engines.load()
+    casbin = installed.load()
     own = {"enforce", "enforce_ex", "_get_expression"} & vars(engine.core).keys()
     if type(engine.core) is not casbin.Enforcer or own:
         raise UnlistedError(f"the enforcer is a {type(engine.core).__name__} with code of its own")
     if _code() not in PROVED:
-        raise UnlistedError(f"{engines.version()} is not a casbin that the fast road was proved against")
+        raise UnlistedError(f"{installed.version()} is not a casbin that the fast road was proved against")
 
 
 @functools.cache
 def _code() -> str:
-    casbin = engines.load()
+    casbin = installed.load()
     core, roles = casbin.core_enforcer.CoreEnforcer, casbin.rbac.default_role_manager.role_manager
     parts = (
         core.enforce,

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from arecall.errors import SHOWN, PolicyError
-from arecall_adapters.casbin import engine
+from arecall_adapters.casbin import installed
 
 Line = tuple[int, str]
 """A line by its number from 1, stripped."""
@@ -24,7 +24,7 @@ def load(model: Any, path: Path) -> tuple[Any, list[str]]:
     Raises:
         PolicyError: the file cannot be read, or casbin loaded fewer rules than it has lines; names the lines.
     """
-    casbin = engine.load()
+    casbin = installed.load()
     try:
         lines = [line for line in _lines(path) if line[1] and not line[1].startswith("#")]
     except (OSError, UnicodeDecodeError) as error:
@@ -85,7 +85,7 @@ def _fields(line: str) -> list[str] | None:
     """Return the fields that casbin reads in a line; None where it cannot."""
     section = SimpleNamespace(policy=[])
     try:
-        engine.load().persist.load_policy_line(line, SimpleNamespace(model={"p": {"p": section}}))
+        installed.load().persist.load_policy_line(line, SimpleNamespace(model={"p": {"p": section}}))
     except IndexError:
         return None
     return list(section.policy[0]) if section.policy else []

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from arecall_adapters.casbin import engine
+from arecall_adapters.casbin import installed
 from arecall_adapters.casbin.links import Links
 
 
@@ -206,7 +206,7 @@ MANY_STARS = 100
 @functools.cache
 def pattern_functions() -> dict[str, Callable[..., bool]]:
     """Return casbin's own functions by the names that matchers know them by."""
-    util = engine.load().util
+    util = installed.load().util
     return {
         "keyMatch": util.key_match_func,
         "keyMatch2": util.key_match2_func,
@@ -240,3 +240,13 @@ def _reader(operand: Operand, position: dict[int, int]) -> Callable[[Values, Key
         case Kind.TEXT:
             text = operand.text
             return lambda *_: text
+
+
+def registered(functions: Mapping[str, Any]) -> dict[str, str]:
+    """Return the functions that a user registered (or replaced), with the names of their code."""
+    stock = {*pattern_functions().values(), installed.load().util.time_match_func, list, tuple, dict, set}
+    return {
+        name: f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function).__name__)}"
+        for name, function in sorted(functions.items())
+        if function not in stock
+    }

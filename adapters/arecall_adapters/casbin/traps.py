@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from arecall.errors import PolicyError, UsageError
-from arecall_adapters.casbin import engine as engines
-from arecall_adapters.casbin import links
+from arecall_adapters.casbin import installed, links
 from arecall_adapters.casbin.engine import Engine
 from arecall_adapters.casbin.request import Request
 
@@ -49,7 +48,7 @@ def demand_usable(engine: Engine, request: Request, allow_empty_policy: bool) ->
         raise PolicyError(f"the matcher is no expression: {error}", f"correct the matcher: {engine.matcher}") from error
     for expression in expressions:
         _demand_functions(engine, expression)
-    if not engines.load().util.has_eval(engine.matcher):
+    if not installed.load().util.has_eval(engine.matcher):
         for name in undefined_names(engine, expressions):
             raise PolicyError(
                 f"the matcher reads {name!r}, which is not defined",
@@ -103,7 +102,9 @@ def _numbers(engine: Engine) -> Iterator[str]:
         if path or token not in engine.policy_tokens:
             continue
         field = engine.policy_tokens.index(token)
-        number = next((rule[field] for rule in engine.rules if len(rule) > field and is_number_in_words(rule[field])), None)
+        number = next(
+            (rule[field] for rule in engine.rules if len(rule) > field and is_number_in_words(rule[field])), None
+        )
         if number is not None:
             yield (
                 f"the matcher compares {token} by order, and the policy holds it as text ({number!r}):"
@@ -172,3 +173,9 @@ def demand_numbers(places: Sequence[tuple[int, tuple[str, ...]]], values: Sequen
                 f"the matcher compares {'.'.join(('value ' + str(slot + 1), *path))} of the request by order, and was given"
                 f" the text {value!r}\n  fix: give it as a number, in attributes (--subjects, --objects, --environment)"
             )
+
+
+def ordered_values(engine: Engine) -> list[tuple[int, tuple[str, ...]]]:
+    """Return the values of the request that expressions compare by order, and the way into their attributes."""
+    tokens = engine.request_tokens
+    return sorted({(tokens.index(token), path) for token, path in ordered(engine) if token in tokens})

@@ -30,24 +30,24 @@ class TableAdapter(Adapter):
     """A table of grants, read whole when it is opened."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._grants = read_grants(path)
 
     def describe(self) -> Backend:
-        """Name the table by its digest. One that has changed since is read anew, so that answers are of what is named."""
+        """Name the table by its digest; one that changed since is read anew, so that answers are of what is named."""
         revision = self._digest_on_disk()
         if revision not in (None, self._grants.source.digest):
             try:
-                self._grants = read_grants(self._path)
+                self._grants = read_grants(self.path)
             except InputError as error:
-                raise PolicyError(f"{self._path} was changed, and cannot be read any more: {error}") from error
+                raise PolicyError(f"{self.path} was changed, and cannot be read any more: {error}") from error
         return Backend(
             kind="table",
             version=VERSION,
-            identity=self._path.name,
+            identity=self.path.name,
             missing_acl="deny",
             missing_identity="deny",
-            policy=Policy(identity={"grants": self._path.name}, digest=self._grants.source.digest),
+            policy=Policy(identity={"grants": self.path.name}, digest=self._grants.source.digest),
             consistency="as of when the table was read",
             revision=revision,
         )
@@ -72,6 +72,10 @@ class TableAdapter(Adapter):
             yield Listing(principal, shared.setdefault(allowed, allowed), undecided)
             progress.advance()
 
+    def principals(self) -> Sequence[str]:
+        """All whom a row names."""
+        return sorted(self._grants.principals)
+
     def method(self) -> str:
         """There is one road."""
         return "lookup"
@@ -83,22 +87,24 @@ class TableAdapter(Adapter):
         others = sum(len(rows) for principal, rows in known.items() if principal not in asked)
         strangers = sum(principal not in known for principal in asked)
         if outside:
-            progress.note(f"{outside} rows of {self._path.name} name documents outside of the universe")
+            progress.note(f"{outside} rows of {self.path.name} name documents outside of the universe")
         if others:
-            progress.note(f"{others} rows of {self._path.name} are of principals who were not asked about")
+            progress.note(f"{others} rows of {self.path.name} are of principals who were not asked about")
         if strangers:
-            progress.note(f"{strangers} of {len(asked)} principals have no row in {self._path.name}: all is denied to them")
+            progress.note(
+                f"{strangers} of {len(asked)} principals have no row in {self.path.name}: all is denied to them"
+            )
 
     def _digest_on_disk(self) -> str | None:
         """The digest of the file as it is now; None for a pipe, which cannot be read twice."""
-        if self._path.exists() and not self._path.is_file():
+        if self.path.exists() and not self.path.is_file():
             return None
         try:
-            with self._path.open("rb") as stream:
+            with self.path.open("rb") as stream:
                 return f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
         except OSError as error:
             raise BackendUnavailable(
-                f"cannot read {self._path} again: {error.strerror}", "leave the table in place while it is captured"
+                f"cannot read {self.path} again: {error.strerror}", "leave the table in place while it is captured"
             ) from error
 
 
@@ -132,4 +138,5 @@ ADAPTER = AdapterSpec(
             positional=True,
         ),
     ),
+    examples=("arecall snapshot table grants.tsv --documents documents.txt -o before.json",),
 )

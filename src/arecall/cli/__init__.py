@@ -17,6 +17,8 @@ from arecall.cli.verify import verify
 from arecall.errors import ArecallError
 
 EXIT_INTERRUPTED = 130
+EXIT_READER_GONE = 141
+"""What a shell reports of a program that SIGPIPE ended; whatever a gate would have said is not known then."""
 EXIT_INTERNAL = 70
 """A bug of ours; never 1, which says that a threshold failed."""
 
@@ -64,8 +66,13 @@ for command in (snapshot, evaluate, diff, verify, adapters, schema):
 
 def main() -> None:
     """Run the command line and exit with its status."""
+    if "_ARECALL_COMPLETE" in os.environ:
+        cli.main(prog_name="arecall")
+    status: int | None = None
     try:
-        status = cli.main(prog_name="arecall", standalone_mode=False)
+        # Not `cli.main`: it ends with 1 when the reader of stdout goes away, and 1 says that a threshold failed.
+        with cli.make_context("arecall", sys.argv[1:]) as context:
+            cli.invoke(context)
     except click.exceptions.Exit as stop:
         status = stop.exit_code
     except click.ClickException as error:
@@ -77,7 +84,7 @@ def main() -> None:
     except BrokenPipeError:
         # The reader of our stdout has gone (`| head`). Python would complain again while flushing at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+        status = EXIT_READER_GONE
     except ArecallError as error:
         click.echo(f"arecall: error: {error}", err=True)
         status = error.exit_status

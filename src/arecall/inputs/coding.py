@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +37,8 @@ class Coded:
 class Coder:
     """Collects a column of ids one by one. Codes count up in order of first appearance."""
 
-    def __init__(self, ids: Iterable[str] = ()) -> None:
-        self._codes = {value: code for code, value in enumerate(ids)}
+    def __init__(self) -> None:
+        self._codes: dict[str, int] = {}
         self._column = array("i")
 
     def code(self, value: object) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -27,7 +27,7 @@ from arecall.inputs.lines import (
     read_file,
 )
 from arecall.inputs.problems import Problems, check_option
-from arecall.inputs.runs import Dedupe, Run, read_run
+from arecall.inputs.runs import Dedupe, Run, is_list, read_run
 
 Unit = Literal["document", "chunk"]
 
@@ -175,7 +175,7 @@ def _in_python(obj: object, unit: Unit) -> _Lists:
     problems = Problems()
     collector = _Collector()
     for row, (principal, query, items) in enumerate(_triples(obj)):
-        if not isinstance(items, Sequence | np.ndarray) or isinstance(items, str | bytes):  # a set has no order
+        if not is_list(items):
             raise UsageError(f"expected a list of {unit}s for {principal!r} and {query!r}, not {items!r:.80}")
         try:
             collector.add(principal, query, items, python_entry(row))

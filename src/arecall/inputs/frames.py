@@ -55,7 +55,10 @@ class Frame:
         """Read a Python object that has `__arrow_c_stream__`."""
         import pyarrow as pa
 
-        return cls(PYTHON, lambda row: f"{PYTHON}, row {row + 1}", lambda: pa.table(obj))
+        def load() -> Any:
+            return obj if isinstance(obj, pa.Table) else pa.table(obj)
+
+        return cls(PYTHON, lambda row: f"{PYTHON}, row {row + 1}", load)
 
     def __len__(self) -> int:
         return int(self._table.num_rows)

@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from arecall.errors import UsageError
 from arecall.inputs.coding import Coded, Coder
 from arecall.inputs.frames import Frame
-from arecall.inputs.lines import python_entry
+from arecall.inputs.lines import PYTHON, python_entry
 from arecall.inputs.problems import Problems
 
 Number = TypeVar("Number", int, float)
@@ -81,7 +81,7 @@ def _triples(
             try:
                 queries.code(query)  # known even if it has no documents
             except ValueError as error:
-                problems.add("<python>", str(error))
+                problems.add(PYTHON, f"query: {error}")
                 continue
             for item, value in numbers.items():
                 yield query, item, value

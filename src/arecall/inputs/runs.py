@@ -90,7 +90,7 @@ def run_from(
     to_dict = getattr(obj, "to_dict", None)
     if hasattr(obj, "run") and callable(to_dict):  # a ranx.Run
         obj = to_dict()
-    if isinstance(obj, Mapping) and any(_is_list(ranking) for ranking in obj.values()):
+    if isinstance(obj, Mapping) and any(is_list(ranking) for ranking in obj.values()):
         if order == "score":
             raise UsageError("order='score' needs scores; bare lists are taken in the order shown")
         return _ranked(_in_lists(obj), "rank", ties, dedupe, None)
@@ -175,7 +175,8 @@ def _in_frame(frame: Frame, order: Order | None) -> _Rows:
     return _Rows(pairs, scores, ranks)
 
 
-def _is_list(ranking: object) -> TypeGuard[Sequence[object]]:
+def is_list(ranking: object) -> TypeGuard[Sequence[object]]:
+    """Whether an object holds elements in an order that was meant: a set does not, and a string is one id."""
     return isinstance(ranking, Sequence | np.ndarray) and not isinstance(ranking, str | bytes)
 
 
@@ -184,12 +185,12 @@ def _in_lists(rankings: Mapping[object, object]) -> _Rows:
     problems = Problems()
     row = 0
     for query, ranking in rankings.items():
-        if not _is_list(ranking):
+        if not is_list(ranking):
             raise UsageError(f"expected a list of documents for the query {query!r}, not {ranking!r:.80}")
         try:
             query_code = queries.code(query)
         except ValueError as error:
-            problems.add(python_entry(row), f"query: {error}")
+            problems.add(PYTHON, f"query: {error}")
             continue
         for item in ranking:
             try:

@@ -12,11 +12,12 @@ from arecall.result import Result, Row
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 SHOWN = 20
 """How many leaks, principals or groups are shown before the table says how many more there are."""
 
-WIDTH = 110
+WIDTH = 120
 
 COLUMNS = {
     "run": (
@@ -60,9 +61,8 @@ def write_table(result: Result, stream: BinaryIO, levels: Sequence[str] | None =
     """Write the result as text tables: pooled by cutoff, then groups and principals at the greatest cutoff."""
     from rich.console import Console
 
-    text = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
     width = max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns)
-    console = Console(file=text, width=width, highlight=False, markup=False)
+    console = Console(file=io.StringIO(), record=True, width=width, highlight=False, markup=False)
     _leaks(console, result)
     for kind, states in result.states_by_list.items():
         console.print(HEADINGS[kind])
@@ -75,7 +75,8 @@ def write_table(result: Result, stream: BinaryIO, levels: Sequence[str] | None =
     if result.missing_queries:
         listed = ", ".join(result.missing_queries[:SHOWN])
         console.print(f"{len(result.missing_queries)} judged queries have no ranking and score 0: {listed}")
-    text.detach()
+    lines = (line.rstrip() for line in console.export_text().splitlines())
+    stream.write("\n".join(lines).encode() + b"\n")
 
 
 def _leaks(console: Console, result: Result) -> None:
@@ -112,74 +113,79 @@ def _number(value: float | None, signed: bool = False) -> str:
     return f"{value:+.3f}" if signed else f"{value:.3f}"
 
 
-def _with_interval(row: Row | None, signed: bool) -> str:
-    if row is None:
+def _with_interval(row: Row | None) -> str:
+    if row is None or row.value is None:
         return "-"
-    figure = _number(row.value, signed)
+    figure = _number(row.value, row.filter == "gap")
     if row.ci_low is not None and row.ci_high is not None:
         figure += f" [{row.ci_low:.3f}, {row.ci_high:.3f}]"
     return figure
 
 
 def _pooled(console: Console, result: Result, kind: str) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, title="pooled over pairs, with 95 % intervals", title_justify="left"
-    )
-    table.add_column("K", justify="right")
-    for base, filtered, _ in COLUMNS[kind]:
-        table.add_column(TITLES[base, filtered], justify="right")
-    for k in _cutoffs(result):
-        rows = [_row(result, base, k, filtered, mean, "pooled") for base, filtered, mean in COLUMNS[kind]]
-        table.add_row(str(k), *(_with_interval(r, r is not None and r.filter == "gap") for r in rows))
+    ks = _cutoffs(result)
+    table = _table("  mean over pairs [95 % interval]")
+    table.add_column("")
+    for k in ks:
+        table.add_column(f"K = {k}", justify="right")
+    for base, filtered, mean in COLUMNS[kind]:
+        rows = [_row(result, base, k, filtered, mean, "pooled") for k in ks]
+        table.add_row(TITLES[base, filtered], *map(_with_interval, rows))
     console.print(table)
-    _bounds(console, result, kind)
+    if kind == "run":
+        _caveats(console, result)
 
 
-def _bounds(console: Console, result: Result, kind: str) -> None:
-    """Say where ties leave a value open, and where a cut ranking bounds the gap."""
-    if kind != "run":
-        return
+def _caveats(console: Console, result: Result) -> None:
+    """Say where ties leave a value open, and where a cut ranking only bounds the gap."""
+    short = []
     for k in _cutoffs(result):
         for filtered in ("post", "pre"):
             row = _row(result, "ARecall", k, filtered, "restricted", "pooled")
             if row is not None and row.tie_low != row.tie_high and row.tie_low is not None:
                 console.print(
-                    f"  tied scores at K={k}: ARecall {filtered} is {_number(row.tie_low)} to {_number(row.tie_high)} "
-                    "over the orders of the ties"
+                    f"  Scores are tied: at K = {k} the order of the ties puts ARecall {filtered} between "
+                    f"{_number(row.tie_low)} and {_number(row.tie_high)}."
                 )
         gap = _row(result, "ARecall", k, "gap", "restricted", "pooled")
         if gap is not None and gap.n_pre_truncated:
-            console.print(
-                f"  the rankings may be cut: at K={k}, {gap.n_pre_truncated} pairs have fewer than K readable documents, so "
-                "the gap is a lower bound (--complete-ranking says that they are whole)"
-            )
+            short.append(f"{gap.n_pre_truncated} at K = {k}")
+    if short:
+        console.print(
+            f"  Pairs whose ranking holds fewer than K readable documents: {', '.join(short)}. If rankings were cut, the "
+            "gap is a lower bound; if not, say --complete-ranking."
+        )
+    console.print()
 
 
-def _by_label(console: Console, result: Result, kind: str, level: str, label: str) -> None:
+def _table(title: str) -> Table:
     from rich import box
     from rich.table import Table
 
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left", title_style="")
+
+
+def _by_label(console: Console, result: Result, kind: str, level: str, label: str) -> None:
     k = _cutoffs(result)[-1]
     names = sorted({getattr(row, label) for row in result.rows([level])})
     if not names:
         return
     ordered = sorted(names, key=lambda name: _worst_first(result, kind, k, level, label, name))
     shown = ordered[:SHOWN]
-    title = f"each {level} at K={k}, the worst first" + (f" ({SHOWN} of {len(names)})" if len(names) > SHOWN else "")
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title=title, title_justify="left")
-    table.add_column(level)
+    most = f" ({SHOWN} of {len(names)})" if len(names) > SHOWN else ""
+    table = _table(f"  each {level} at K = {k}, the worst first{most}")
+    table.add_column(level, overflow="fold")
     for heading in ("pairs", "vacuous"):
         table.add_column(heading, justify="right")
-    for base, filtered, _ in COLUMNS[kind]:
-        table.add_column(TITLES[base, filtered], justify="right")
+    columns = [column for column in COLUMNS[kind] if column[0] != "nDCG"]
+    titles = [TITLES[base, filtered] for base, filtered, _ in columns]
+    for heading in titles:
+        table.add_column(heading, justify="right", no_wrap=True)
     for name in shown:
-        rows = [_row(result, b, k, f, m, level, **{label: name}) for b, f, m in COLUMNS[kind]]
+        rows = [_row(result, b, k, f, m, level, **{label: name}) for b, f, m in columns]
         first = next(row for row in rows if row is not None)
         pairs = first.n_ok + first.n_missing + first.n_vacuous + first.n_incomplete + first.n_no_relevant
-        figures = [_number(r.value if r else None, r is not None and r.filter == "gap") for r in rows]
+        figures = [_number(row.value if row else None, title == "gap") for row, title in zip(rows, titles, strict=True)]
         table.add_row(name, str(pairs), str(first.n_vacuous), *figures)
     console.print(table)
 

@@ -1,4 +1,4 @@
-"""Tests of what changes: a change holds from the very next read, for those it concerns, and in whatever order it came."""
+"""Tests of what changes: a change holds from the next read, for those it concerns, in whatever order it came."""
 
 from __future__ import annotations
 

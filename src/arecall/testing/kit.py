@@ -46,7 +46,8 @@ class Kit:
         if self.only_one_backend:
             pytest.skip(self.only_one_backend)
         pytest.fail(
-            f"override the fixture `empty` in {type(self).__name__} (or `adapter`, with the reason in `only_one_backend`)",
+            f"override the fixture `empty` in {type(self).__name__}"
+            " (or `adapter`, and say in `only_one_backend` why there cannot be two)",
             pytrace=False,
         )
 
@@ -61,8 +62,8 @@ class Kit:
         support = self.spec.support(Capability.PROVISION)
         if not support.supported:
             pytest.fail(
-                f"override `provision` in {type(self).__name__}: the required tests need a world in the backend, and the"
-                f" adapter puts none there itself ({support.reason})",
+                f"override `provision` in {type(self).__name__}: the required tests need a world in the backend, and"
+                f" the adapter puts none there itself ({support.reason})",
                 pytrace=False,
             )
         adapter.provision(world)

@@ -1,0 +1,5 @@
+"""`python -m arecall`."""
+
+from arecall.cli import main
+
+main()
