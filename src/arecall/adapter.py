@@ -121,7 +121,8 @@ class Adapter(abc.ABC):
     """An open connection to one backend; a context manager that closes it.
 
     Every method raises a `BackendError` (with cause and fix) when the backend fails, is slow, or answers in part. An
-    engine's own error on one pair is the decision ERROR, not an exception.
+    engine's own error on one pair is the decision ERROR, not an exception. An id that the backend cannot hold is refused
+    with a typed error that names it; it is never changed into one that it can.
     """
 
     @abc.abstractmethod
@@ -163,7 +164,10 @@ class Adapter(abc.ABC):
         raise NotImplementedError
 
     def close(self) -> None:
-        """Give back connections and everything temporary that was made; safe to call twice."""
+        """Give back connections and everything temporary that was made; safe to call twice, and when the backend is gone.
+
+        What is asked afterwards is answered rightly or refused with an `ArecallError`.
+        """
 
     def __enter__(self) -> Self:
         return self

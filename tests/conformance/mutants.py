@@ -310,6 +310,18 @@ class DecidesInItsOwnOrder(MemoryAdapter):
         return super().check(principal, sorted(documents))
 
 
+@caught_by("test_principals_are_those_of_the_backend_or_refused", passes=on_every_road("test_groups"))
+class NamesItsGroupsAsPrincipals(MemoryAdapter):
+    def principals(self) -> Sequence[str]:
+        return sorted(self._current().principals | set(self._current().groups))
+
+
+@caught_by("test_principals_are_those_of_the_backend_or_refused", passes=on_every_road("test_groups"))
+class NamesThoseWhoHaveADirectGrant(MemoryAdapter):
+    def principals(self) -> Sequence[str]:
+        return sorted({subject.id for subject, _ in self._current().grants if isinstance(subject, Principal)})
+
+
 @caught_by("test_only_what_was_asked_about_is_listed", passes=["test_direct_grants[list]"])
 class ListsWhatItWasNotAskedAbout(MemoryAdapter):
     def list_authorized(
@@ -463,6 +475,15 @@ class DescribesFromMemory(MemoryAdapter):
         return self._described
 
 
+@caught_by("test_dead_backend_is_an_error[principals]", passes=["test_principals_are_those_of_the_backend_or_refused"])
+class KnowsNobodyWhenItFails(MemoryAdapter):
+    def principals(self) -> Sequence[str]:
+        try:
+            return super().principals()
+        except BackendError:
+            return []
+
+
 @caught_by("test_dead_backend_is_an_error[apply]", passes=["test_revocation_holds_from_the_next_read[check-grant]"])
 class DropsChangesWhenItFails(MemoryAdapter):
     def apply(self, change: Change) -> str:
@@ -581,6 +602,16 @@ class ReadsDocumentsAsPatterns(MemoryAdapter):
     def _readable(self, principal: str) -> frozenset[str]:
         patterns = super()._readable(principal)
         return frozenset(d for d in self._current().documents if any(fnmatch.fnmatchcase(d, p) for p in patterns))
+
+
+@caught_by(*_kept("document-star alone"), passes=["test_direct_grants[list]", "test_direct_grants[snapshot]"])
+class ListsByPatternWhatItChecksByName(MemoryAdapter):
+    def list_authorized(
+        self, principals: Sequence[str], universe: Sequence[str], progress: Progress
+    ) -> Iterator[Listing]:
+        for listing in super().list_authorized(principals, universe, progress):
+            named = [d for d in universe if any(fnmatch.fnmatchcase(d, p) for p in listing.allowed)]
+            yield Listing(listing.principal, named)
 
 
 @caught_by(

@@ -36,6 +36,15 @@ def test_the_plugin_is_light() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_nothing_but_the_plugin_and_the_kit_needs_pytest() -> None:
+    program = (
+        "import sys; sys.modules['pytest'] = None;"
+        "import arecall.capture, arecall.cli, arecall.evaluate, arecall.gates, arecall.registry as registry;"
+        "[registry.load(name) for name in registry.names()]"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_markers_are_registered_with_their_meaning(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("import pytest\n@pytest.mark.live\n@pytest.mark.data\ndef test_it(): pass")
     pytester.runpytest_subprocess("--strict-markers").assert_outcomes(passed=1)

@@ -156,6 +156,10 @@ def test_rows_that_nobody_asked_for_and_principals_without_rows_are_noted(table:
     ]
 
 
+def test_everyone_who_has_a_row_is_asked_about_by_default(table: Path) -> None:
+    assert open_table(table).principals() == ["ann", "bob", "cat"]
+
+
 def test_nothing_is_noted_where_table_and_question_meet(table: Path) -> None:
     notes = Notes()
     list(open_table(table).list_authorized(["ann", "bob", "cat"], ["memo", "plan", "draft", "elsewhere"], notes))

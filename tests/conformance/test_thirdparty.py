@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -26,6 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "--no-cache-dir"]
     subprocess.run([*pip, "wheel", "--no-index", "--no-deps", "--no-build-isolation", "-w", wheels, source], check=True)
     subprocess.run([*pip, "install", "--no-index", "--no-deps", "--target", site, *wheels.glob("*.whl")], check=True)
+    (source / "ids").write_text("ann\nbob\n")
     (source / "arecall_notebook.py").unlink()  # what is tested is what was installed
 
     def start(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -46,6 +48,26 @@ def test_it_is_found_beside_the_first_party_adapters_and_traced_to_its_distribut
         "casbin memory notebook table",
         "arecall-notebook 0.3.0 Readers, written down in a notebook",
     ], found.stderr
+
+
+def test_the_command_line_lists_it(run: Run) -> None:
+    listed = run("-m", "arecall", "adapters", "--format", "json")
+    found = {one["name"]: one for one in json.loads(listed.stdout)}
+    assert found["notebook"]["status"] == "ready"
+    assert found["notebook"]["distribution"] == "arecall-notebook 0.3.0"
+    assert found["notebook"]["capabilities"]["list"] == {
+        "supported": False,
+        "reason": "a notebook has to be leafed through",
+    }
+
+
+def test_the_command_line_takes_a_snapshot_through_it(run: Run) -> None:
+    taken = run(
+        "-m", "arecall", "snapshot", "notebook", "--principals", "ids", "--documents", "ids", "-o", "taken.json"
+    )
+    assert taken.returncode == 0, taken.stderr
+    read = run("-c", "import arecall.snapshot_file as f; print(f.read_snapshot('taken.json').record.adapter)")
+    assert "name='notebook', distribution='arecall-notebook', version='0.3.0'" in read.stdout
 
 
 def test_it_conforms_with_ten_lines(run: Run) -> None:

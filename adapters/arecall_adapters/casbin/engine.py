@@ -24,7 +24,7 @@ class Engine:
         self.enforcer = enforcer
         self.core = enforcer._e if isinstance(enforcer, casbin.SyncedEnforcer) else enforcer
         self.context = context
-        self._leading = (casbin.enforcer.EnforceContext(*context),) if context else ()
+        self._leading = (casbin.core_enforcer.EnforceContext(*context),) if context else ()
         self._request_type, self.policy_type, _, self._matcher_type = context or ("r", "p", "e", "m")
 
     @property

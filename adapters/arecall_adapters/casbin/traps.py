@@ -26,8 +26,8 @@ def demand_usable(engine: Engine, request: Request, allow_empty_policy: bool) ->
 
     Raises:
         UsageError: the request has not as many values as the model wants, or the model lacks a type of the context.
-        PolicyError: the enforcer is disabled, its policy is empty, or its matcher is no expression, or calls or reads
-            what is not defined.
+        PolicyError: the enforcer is disabled, its policy is empty, or its matcher is no expression, or calls a function
+            that is not defined.
     """
     engine.demand_enabled()
     engine.demand_types()
@@ -48,12 +48,6 @@ def demand_usable(engine: Engine, request: Request, allow_empty_policy: bool) ->
         raise PolicyError(f"the matcher is no expression: {error}", f"correct the matcher: {engine.matcher}") from error
     for expression in expressions:
         _demand_functions(engine, expression)
-    if not installed.load().util.has_eval(engine.matcher):
-        for name in undefined_names(engine, expressions):
-            raise PolicyError(
-                f"the matcher reads {name!r}, which is not defined",
-                f"the model defines {', '.join([*engine.request_tokens, *engine.policy_tokens])}",
-            )
 
 
 def _demand_functions(engine: Engine, expression: ast.expr) -> None:
@@ -66,20 +60,9 @@ def _demand_functions(engine: Engine, expression: ast.expr) -> None:
             )
 
 
-def undefined_names(engine: Engine, expressions: Iterable[ast.expr]) -> Iterator[str]:
-    """Yield the names that expressions read and nothing defines; reading one raises."""
-    defined = {*engine.request_tokens, *engine.policy_tokens, *engine.functions, *engine.managers, *BUILT_INS}
-    for expression in expressions:
-        nodes = list(ast.walk(expression))
-        bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        for node in nodes:
-            if isinstance(node, ast.Name) and node.id not in defined | bound:
-                yield node.id
-
-
 def warnings(engine: Engine) -> list[str]:
     """Say what is odd about a policy that can be used; the answers are the engine's all the same."""
-    return [*_wrong_sizes(engine), *_unread(engine), *_numbers(engine), *_chains(engine), *_patterns(engine)]
+    return [*_wrong_sizes(engine), *_undefined(engine), *_numbers(engine), *_chains(engine), *_unlinked(engine), *_patterns(engine)]
 
 
 def _wrong_sizes(engine: Engine) -> Iterator[str]:
@@ -91,10 +74,24 @@ def _wrong_sizes(engine: Engine) -> Iterator[str]:
         )
 
 
-def _unread(engine: Engine) -> Iterator[str]:
-    names = sorted(set(undefined_names(engine, engine.expressions())))
+def _undefined(engine: Engine) -> Iterator[str]:
+    names = sorted(set(_undefined_names(engine)))
     if names:
-        yield f"rules read {', '.join(names)}, which nothing defines; enforce() raises where it comes to one of them"
+        tokens = ", ".join((*engine.request_tokens, *engine.policy_tokens))
+        yield (
+            f"the matcher or a rule reads {', '.join(names)}, which is not defined (the model defines {tokens});"
+            " enforce() raises where it comes to it"
+        )
+
+
+def _undefined_names(engine: Engine) -> Iterator[str]:
+    defined = {*engine.request_tokens, *engine.policy_tokens, *engine.functions, *engine.managers, *BUILT_INS}
+    for expression in engine.expressions():
+        nodes = list(ast.walk(expression))
+        bound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        for node in nodes:
+            if isinstance(node, ast.Name) and node.id not in defined | bound:
+                yield node.id
 
 
 def _numbers(engine: Engine) -> Iterator[str]:
@@ -124,6 +121,15 @@ def _chains(engine: Engine) -> Iterator[str]:
                 f"the chain {' -> '.join(long)} of {name} has {len(long) - 1} links; enforce() follows {limit}, and denies"
                 " what takes more"
             )
+
+
+def _unlinked(engine: Engine) -> Iterator[str]:
+    names = [name for name, manager in engine.managers.items() if manager is None]
+    if names:
+        yield (
+            f"{', '.join(names)} has no conditions, and another role definition has: casbin then looks at no link of"
+            f" {', '.join(names)}, and holds equal names alone for linked"
+        )
 
 
 def _patterns(engine: Engine) -> Iterator[str]:

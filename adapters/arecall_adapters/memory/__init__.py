@@ -58,6 +58,10 @@ class MemoryAdapter(Adapter):
             yield Listing(principal, shared.setdefault(allowed, allowed))
             progress.advance()
 
+    def principals(self) -> Sequence[str]:
+        """Name the principals of the world."""
+        return sorted(self._current().principals)
+
     def method(self) -> str:
         """Both roads are the oracle."""
         return "oracle"

@@ -122,6 +122,7 @@ def _capture(spec: AdapterSpec, values: Mapping[str, Any]) -> None:
     from arecall.snapshot_file import check_form, write_snapshot
 
     check_form(values["output"])
+    registry.require(spec)
     documents = _documents(values)
     settings = {option.name.replace("-", "_"): values[option.name.replace("-", "_")] for option in spec.options}
     with progress(quiet=values["quiet"]) as shown, spec.connect(settings) as adapter:

@@ -99,7 +99,7 @@ def run_from(
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Lines of a run as they came. Ranks are None where there are none, or where they are not asked for."""
+    """Lines of a run as they came. Ranks are None where there are none, or where they are to be ignored."""
 
     pairs: Pairs
     scores: NDArray[np.float64] | None
@@ -229,7 +229,7 @@ def _ranked(rows: _Rows, order: Order | None, ties: Ties, dedupe: Dedupe, source
     scores, ranks = rows.scores, rows.ranks
     if scores is not None and order != "rank":
         scores, ranked_by = _compared(scores, ties, pairs.where), "score"
-        if order is None and ranks is not None:
+        if ranks is not None:
             _refuse_contradictions(pairs, ranks, scores)
         ranking = np.lexsort((-items, -scores, queries))
     elif ranks is not None:
@@ -271,12 +271,12 @@ def _compared(scores: NDArray[np.float64], ties: Ties, where: Callable[[int], st
 
 
 def _refuse_contradictions(pairs: Pairs, ranks: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-    # Equal ranks never contradict. Put with the higher score first, the last of one rank has its lowest score and the
-    # first of the next rank its highest, so neighbours are enough to compare.
+    # With the higher score first among equal ranks, these never rise. The last of one rank has its lowest score and the
+    # first of the next rank its highest, so it is enough to compare neighbours.
     queries = pairs.queries.codes
     shown = np.lexsort((-scores, ranks, queries))
     above, below = shown[:-1], shown[1:]
-    wrong = (queries[above] == queries[below]) & (ranks[above] < ranks[below]) & (scores[above] < scores[below])
+    wrong = (queries[above] == queries[below]) & (scores[above] < scores[below])
     upper = dict(zip(below[wrong].tolist(), above[wrong].tolist(), strict=True))
 
     def what(row: int) -> str:

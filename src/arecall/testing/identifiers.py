@@ -191,14 +191,11 @@ class Identifiers(Kit):
             self.need(capability)
         try:
             self.provision(adapter, table.world)
-            answers = [
-                (road, road.ask(adapter, sorted(table.readable), sorted(table.world.documents))) for road in self.roads
-            ]
+            for road in self.roads:
+                answers = road.ask(adapter, sorted(table.readable), sorted(table.world.documents))
+                hold(answers, table.readable, road.value)
         except ArecallError as error:
             _must_name(error, ids)
-            return
-        for road, answer in answers:
-            hold(answer, table.readable, road.value)
 
 
 def _must_name(error: ArecallError, ids: Collection[str]) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from arecall.adapter import Adapter, Capability, Silent
 from arecall.decisions import Decision
-from arecall.errors import ArecallError
+from arecall.errors import ArecallError, UsageError
 from arecall.record import Backend
 from arecall.snapshot_file import read_snapshot, write_snapshot
 from arecall.testing import worlds
@@ -149,6 +149,22 @@ class Completeness(Kit):
         for principal in principals:
             for document in documents:
                 hold(road.ask(adapter, [principal], [document]), table.readable, "pair by pair")
+
+    def test_principals_are_those_of_the_backend_or_refused(self, adapter: Adapter) -> None:
+        """Whom a snapshot is of by default: everyone who reads something at least, and no group."""
+        table = worlds.GROUPS if self.spec.support(Capability.GROUPS).supported else worlds.DIRECT
+        self.prepare(adapter, table.world)
+        try:
+            named = list(adapter.principals())
+        except UsageError:
+            return
+        readers = {principal for principal, documents in table.readable.items() if documents}
+        if len(set(named)) < len(named) or not readers <= set(named) <= table.world.principals:
+            pytest.fail(
+                f"principals() names {named!r:.200}; it should name, once each, at least {sorted(readers)}"
+                f" and at most {sorted(table.world.principals)}",
+                pytrace=False,
+            )
 
     def test_only_what_was_asked_about_is_listed(self, adapter: Adapter) -> None:
         """A list is of the universe and the principals that were given, even if they are few or none."""

@@ -97,6 +97,10 @@ def test_ids_stay_as_written(write: Any) -> None:
         ({"principal": "p", "query_id": "q", "chunks": []}, "has 'chunks', but lines before it have 'documents'"),
         ({**BOB, "document": []}, "has an unknown key 'document' (did you mean 'documents'?)"),
         ({**BOB, "Principal": "x"}, "has an unknown key 'Principal' (did you mean 'principal'?)"),
+        (
+            {"principal": "p", "query_id": "q", "document": []},
+            "has an unknown key 'document' (did you mean 'documents'?)",
+        ),
         ({**BOB, "zzz": 1}, "has an unknown key 'zzz'"),
         (["ann", "q1", []], "is no JSON object"),
     ],
@@ -194,6 +198,16 @@ def test_parquet_in_long_form_by_rank(write: Any) -> None:
     delivered = read_delivered(write("x", parquet(columns)))
     assert lists(delivered) == {("ann", "q"): ["c", "a", "b"], ("bob", "q"): []}
     assert delivered.unit == "chunk"
+
+
+def test_a_null_beside_rows_is_one_problem_whatever_its_rank(refused: Any) -> None:
+    table = pa.table({"principal": ["ann"] * 2, "query_id": ["q"] * 2, "document": ["a", None], "rank": [0, None]})
+    assert refused(delivered_from, table).total == 1
+
+
+def test_dedupe_in_long_form_takes_the_same_row_twice() -> None:
+    table = pa.table({"principal": ["ann"] * 3, "query_id": ["q"] * 3, "document": ["b", "b", "a"], "rank": [1, 1, 0]})
+    assert lists(delivered_from(table, dedupe="first")) == {("ann", "q"): ["a", "b"]}
 
 
 def test_long_form_of_nothing_but_empty_lists() -> None:

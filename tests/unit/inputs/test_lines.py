@@ -35,6 +35,10 @@ def test_only_line_feeds_end_lines(write: Any) -> None:
     assert list(read_file(write("x", f"{line}\n")).lines()) == [line.encode()]
 
 
+def test_one_carriage_return_belongs_to_the_end_of_a_line(write: Any) -> None:
+    assert list(read_file(write("x", "a\r\r\nb\r")).lines()) == [b"a\r", b"b"]
+
+
 def test_only_the_first_mark_is_removed(write: Any) -> None:
     assert list(read_file(write("x", "\ufeff\ufeffa")).lines()) == ["\ufeffa".encode()]
 
