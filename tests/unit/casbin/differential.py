@@ -48,7 +48,9 @@ class Template:
 PLAIN = Template("{principal}, {document}, {action}", lambda p, d: (p, d, "read"))
 FIXED = Template("{principal}, {document}, {action}, {domain}", lambda p, d: (p, d, "read", "t1"))
 OF_DOCUMENT = Template("{principal}, {document}, {action}, {object.domain}", lambda p, d: (p, d, "read", DOMAIN_OF[d]))
-OF_PRINCIPAL = Template("{principal}, {document}, {action}, {subject.domain}", lambda p, d: (p, d, "read", DOMAIN_OF[p]))
+OF_PRINCIPAL = Template(
+    "{principal}, {document}, {action}, {subject.domain}", lambda p, d: (p, d, "read", DOMAIN_OF[p])
+)
 WITH_DOMAIN = (FIXED, OF_DOCUMENT, OF_PRINCIPAL)
 
 
@@ -137,7 +139,7 @@ equality = _cases(
 
 membership = _cases(
     (
-        "r.sub in ('ann', 'bob') && r.obj == p.obj",
+        "r.sub in ('anna', 'bob') && r.obj == p.obj",
         "r.sub == p.sub && p.act in ['read', '*'] && r.obj == p.obj",
         "r.sub == p.sub && r.obj not in ('d1', 'd2')",
         "r.sub == p.sub && r.obj == p.obj || r.obj in ('d2',)",
@@ -174,6 +176,13 @@ link = _cases(
     roles={"g": "_, _"},
 )
 
+link_depth = _cases(
+    ("g(r.sub, p.sub) && r.obj == p.obj", "g(r.sub, p.sub) || g(r.sub, 'c9')"),
+    "sub, obj, act, eft",
+    _joined(rules(st.sampled_from(("c7", "c8", "c9", "c10")), documents, actions, said, most=3), chains),
+    roles={"g": "_, _"},
+)
+
 resource_roles = _cases(
     ("g(r.sub, p.sub) && g2(r.obj, p.obj) && r.act == p.act", "g2(r.obj, p.obj) && r.sub == p.sub", "g(r.sub, r.obj)"),
     "sub, obj, act, eft",
@@ -197,7 +206,9 @@ domain = _cases(
     WITH_DOMAINS,
     "sub, obj, act, dom, eft",
     _joined(
-        rules(names, documents, actions, domains, said), rules(names, names, domains, kind="g"), rules(names, names, domains, kind="g")
+        rules(names, documents, actions, domains, said),
+        rules(names, names, domains, kind="g"),
+        rules(names, names, domains, kind="g"),
     ),
     request="sub, obj, act, dom",
     roles={"g": "_, _, _"},
@@ -222,7 +233,9 @@ domain_pattern = st.builds(
 
 PATTERNS = ("keyMatch", "keyMatch2", "keyMatch3", "keyMatch4", "keyMatch5", "regexMatch", "globMatch", "ipMatch")
 patterns = st.one_of(
-    st.sampled_from(("*", "a/*", "a/:id", "a/{id}", "{x}/{x}", "d1", "d?", "[dD]1", "^a", "", "d.", "ann", "10.0.0.0/8")),
+    st.sampled_from(
+        ("*", "a/*", "a/:id", "a/{id}", "{x}/{x}", "d1", "d?", "[dD]1", "^a", "", "d.", "ann", "10.0.0.0/8")
+    ),
     st.text(alphabet="ad1/*:{}?.[]!", max_size=5),
 )
 sound = st.sampled_from(("a/*", "d1", "D1", "a/1", "ann", "d.", "a", ""))
@@ -259,7 +272,8 @@ subject_priority = _cases(
         rules(st.sampled_from(("ann", "bob", "role", "team")), documents, actions, said, most=12),
         # Without a cycle, which casbin refuses for this effect.
         st.lists(
-            st.sampled_from((("g", "ann", "role"), ("g", "bob", "role"), ("g", "role", "team"), ("g", "ann", "team"))), max_size=4
+            st.sampled_from((("g", "ann", "role"), ("g", "bob", "role"), ("g", "role", "team"), ("g", "ann", "team"))),
+            max_size=4,
         ).map(lambda found: list(found)),
     ),
     roles={"g": "_, _"},
@@ -332,6 +346,7 @@ SHAPES: Mapping[str, st.SearchStrategy[Case]] = {
     "membership": membership,
     "composition": composition,
     "link": link,
+    "link depth": link_depth,
     "resource roles": resource_roles,
     "domain": domain,
     "domain pattern": domain_pattern,

@@ -112,7 +112,13 @@ def _allows_nothing_by_default(patch: pytest.MonkeyPatch) -> None:
 
 
 def _drops_a_negation(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(matcher, "Not", lambda part: part)
+    real = matcher.Reader.formula
+
+    def formula(self: matcher.Reader, node: Any) -> matcher.Formula:
+        read = real(self, node)
+        return read.part if isinstance(read, matcher.Not) else read
+
+    patch.setattr(matcher.Reader, "formula", formula)
 
 
 def _reads_or_as_and(patch: pytest.MonkeyPatch) -> None:
@@ -131,7 +137,9 @@ def _takes_one_alternative(patch: pytest.MonkeyPatch) -> None:
 
 def _folds_case(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
-        shapes.Equality, "holds", lambda self, left, right: (left.lower() != right.lower()) is self.negated or left == right
+        shapes.Equality,
+        "holds",
+        lambda self, left, right: (left.lower() != right.lower()) is self.negated or left == right,
     )
     patch.setattr(shapes.Equality, "drives", lambda self: None)
 
@@ -196,28 +204,30 @@ def _denies_with_an_empty_policy(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTANTS = [
-    Mutant("ignores deny", _ignores_deny, ("equality", "link", "any matcher")),
-    Mutant("takes any effect for allow", _takes_any_effect_for_allow, ("equality", "link")),
-    Mutant("follows one link too many", _follows_one_link_too_many, ("link",)),
-    Mutant("follows one link too few", _follows_one_link_too_few, ("link",)),
-    Mutant("follows every link", _follows_every_link, ("link", "resource roles")),
+    Mutant("ignores deny", _ignores_deny, ("equality", "any matcher")),
+    Mutant("takes any effect for allow", _takes_any_effect_for_allow, ("equality",)),
+    Mutant("follows one link too many", _follows_one_link_too_many, ("link depth",)),
+    Mutant("follows one link too few", _follows_one_link_too_few, ("link depth",)),
+    Mutant("follows every link", _follows_every_link, ("link depth",)),
     Mutant("forgets that a name is linked to itself", _forgets_that_a_name_is_linked_to_itself, ("link", "domain")),
     Mutant("forgets the domain", _forgets_the_domain, ("domain", "domain pattern")),
-    Mutant("takes the first match only", _takes_the_first_match_only, ("equality", "link")),
-    Mutant("goes on after the engine stops", _goes_on_after_the_engine_stops, ("explicit priority", "subject priority")),
+    Mutant("takes the first match only", _takes_the_first_match_only, ("equality",)),
+    Mutant(
+        "goes on after the engine stops", _goes_on_after_the_engine_stops, ("explicit priority", "subject priority")
+    ),
     Mutant("swaps priority", _swaps_priority, ("explicit priority", "subject priority", "equality")),
     Mutant("allows nothing by default", _allows_nothing_by_default, ("equality",)),
-    Mutant("drops a negation", _drops_a_negation, ("composition", "link")),
-    Mutant("reads or as and", _reads_or_as_and, ("equality", "composition")),
-    Mutant("takes one alternative", _takes_one_alternative, ("equality", "composition")),
+    Mutant("drops a negation", _drops_a_negation, ("composition",)),
+    Mutant("reads or as and", _reads_or_as_and, ("composition",)),
+    Mutant("takes one alternative", _takes_one_alternative, ("composition",)),
     Mutant("folds case", _folds_case, ("equality",)),
-    Mutant("forgets the action", _forgets_the_action, ("equality", "link")),
-    Mutant("enumerates too little", _enumerates_too_little, ("link", "any matcher")),
-    Mutant("groups documents as one", _groups_documents_as_one, ("domain", "any matcher")),
+    Mutant("forgets the action", _forgets_the_action, ("equality",)),
+    Mutant("enumerates too little", _enumerates_too_little, ("link",)),
+    Mutant("groups documents as one", _groups_documents_as_one, ("domain",)),
     Mutant("swaps the arguments of patterns", _swaps_the_arguments_of_patterns, ("pattern",)),
     Mutant("takes every pattern for safe", _takes_every_pattern_for_safe, ("pattern that may raise",)),
     Mutant("takes substrings for members", _takes_substrings_for_members, ("membership",)),
-    Mutant("denies with an empty policy", _denies_with_an_empty_policy, ("composition", "membership")),
+    Mutant("denies with an empty policy", _denies_with_an_empty_policy, ("composition",)),
 ]
 
 

@@ -16,71 +16,69 @@ from reference import UNDEFINED, Case, Pair, Ranking, Reference, Row
 # ---- small random cases ----------------------------------------------------------------------------------------------
 
 DOCUMENTS = ("a", "B", "b", "é", "007", " d")
-OUTSIDE = "elsewhere"
+CHUNKS = ("c1", "c2", "c3", "c4", "c5", "c6")
 PRINCIPALS = ("p", "P", "no")
 QUERIES = ("q1", "q2", "1e3")
-SCORES = (-0.5, 0.0, 1.0, 16777216.0, 16777217.0)
+GRADES = (1, 2, None, 0, 3, -1)
+SCORES = (1.0, 16777216.0, 16777217.0)
 """The last two are one number in float32."""
+LENGTHS = st.sampled_from((5, 4, 5, 2, 1, 0))
+
+
+def some(values: Sequence[str], *, least: int = 0) -> st.SearchStrategy[list[str]]:
+    """About half of the values, and at least so many."""
+    picks = st.tuples(*(st.sampled_from((True, False)) for _ in values))
+    kept = picks.map(lambda picked: [value for value, keep in zip(values, picked, strict=True) if keep])
+    return kept.filter(lambda chosen: len(chosen) >= least)
 
 
 @st.composite
 def cases(draw: st.DrawFn, kind: str) -> Case:
     """A small evaluation of a run (`kind="run"`) or of delivered lists (`kind="delivered"`), with every oddity."""
-    universe = draw(st.sets(st.sampled_from(DOCUMENTS), min_size=3))
-    named = sorted(universe | draw(st.sets(st.sampled_from((*DOCUMENTS, OUTSIDE)), max_size=1)))
-    authorized: dict[str, set[str]] = {}
+    outside = draw(st.sampled_from((*(None for _ in range(20)), *DOCUMENTS)))
+    universe = sorted(set(DOCUMENTS) - {outside})
+    principals = draw(some(PRINCIPALS, least=1))
+    authorized = {principal: set(draw(some(universe))) for principal in principals}
+    denied = [(p, d) for p in principals for d in universe if d not in authorized[p]]
     undecided: dict[tuple[str, str], str] = {}
-    open_pairs = draw(st.booleans())
-    for principal in draw(st.sets(st.sampled_from(PRINCIPALS), min_size=1)):
-        authorized[principal] = draw(st.sets(st.sampled_from(sorted(universe))))
-        for document in sorted(universe - authorized[principal]) if open_pairs else []:
-            if draw(st.integers(0, 9)) == 0:
-                undecided[principal, document] = draw(st.sampled_from(("CONDITIONAL", "ERROR")))
-    grades = st.dictionaries(st.sampled_from(named), st.integers(-1, 3), min_size=1, max_size=4)
-    chunks = draw(st.none() | chunk_maps(named))
-    items = sorted(chunks) if chunks is not None else named
-    principals = sorted(authorized)
+    if denied and draw(st.integers(0, 4)) == 4:
+        undecided[draw(st.sampled_from(denied))] = draw(st.sampled_from(("CONDITIONAL", "ERROR")))
+    chunks = None
+    if draw(st.integers(0, 2)) == 2:
+        chunks = dict(zip(CHUNKS, draw(st.tuples(*(st.sampled_from(DOCUMENTS) for _ in CHUNKS))), strict=True))
+    items = DOCUMENTS if chunks is None else CHUNKS
+    judged = draw(some(QUERIES, least=1))
+    grades = {query: draw(st.tuples(*(st.sampled_from(GRADES) for _ in DOCUMENTS))) for query in judged}
     case = Case(
-        qrels=draw(st.dictionaries(st.sampled_from(QUERIES), grades, min_size=1)),
+        qrels={
+            query: {d: grade for d, grade in zip(DOCUMENTS, own, strict=True) if grade is not None} or {"a": 0}
+            for query, own in grades.items()
+        },
         authorized=authorized,
-        universe=universe,
+        universe=set(universe),
         undecided=undecided,
         chunks=chunks,
         cut=draw(st.sampled_from(("document", "chunk"))) if chunks is not None else "document",
-        ks=draw(st.lists(st.sampled_from((1, 2, 3, 4, 7)), min_size=1, max_size=3, unique=True)),
+        ks=draw(st.lists(st.sampled_from((2, 1, 3, 4, 7)), min_size=1, max_size=3, unique=True)),
         relevance_level=draw(st.sampled_from((1, 1, 2))),
-        groups=draw(
-            st.dictionaries(
-                st.sampled_from(("g1", "g2")), st.lists(st.sampled_from(principals), min_size=1, unique=True)
-            )
-        ),
+        groups={group: draw(some(principals, least=1)) for group in draw(some(("g1", "g2")))},
     )
     if kind == "delivered":
-        lists = st.lists(st.sampled_from(items), max_size=5, unique=True)
-        pairs = st.tuples(st.sampled_from(principals), st.sampled_from(QUERIES))
-        return replace(case, delivered=draw(st.dictionaries(pairs, lists, min_size=1, max_size=7)))
-    return replace(
+        pairs = [pair for pair in case.pairs if draw(st.integers(0, 3))]
+        extra = (principals[0], "only delivered")
+        lists = {pair: draw(st.permutations(items))[: draw(LENGTHS)] for pair in (*pairs, extra)}
+        return replace(case, delivered=lists)
+    ranked = {query: draw(st.permutations(items))[: draw(LENGTHS)] for query in draw(some(QUERIES, least=1))}
+    ranked = {query: own or [items[0]] for query, own in ranked.items()}
+    case = replace(
         case,
-        run=draw(runs(items)),
+        run={query: list(own) for query, own in ranked.items()},
         ties=draw(st.sampled_from(("float64", "trec_eval"))),
-        complete_ranking=draw(st.booleans()),
+        complete_ranking=draw(st.integers(0, 3)) == 3,
     )
-
-
-def chunk_maps(documents: Sequence[str]) -> st.SearchStrategy[dict[str, str]]:
-    return st.dictionaries(
-        st.sampled_from(("c1", "c2", "c3", "c4", "c5", "c6")), st.sampled_from(documents), min_size=2, max_size=6
-    )
-
-
-@st.composite
-def runs(draw: st.DrawFn, items: Sequence[str]) -> dict[str, Ranking]:
-    """Rankings for some of the queries, all with scores (many of them tied) or all as bare lists."""
-    ranked = st.lists(st.sampled_from(items), min_size=1, max_size=5, unique=True)
-    bare = draw(st.dictionaries(st.sampled_from(QUERIES), ranked, min_size=1))
-    if draw(st.integers(0, 3)) == 0:
-        return dict(bare)
-    return {query: [(item, draw(st.sampled_from(SCORES))) for item in own] for query, own in bare.items()}
+    if draw(st.integers(0, 3)) == 3:
+        return case
+    return replace(case, run={q: [(item, draw(st.sampled_from(SCORES))) for item in own] for q, own in ranked.items()})
 
 
 # ---- asking the library ----------------------------------------------------------------------------------------------

@@ -41,6 +41,8 @@ def test_the_gap_is_never_negative_in_any_order_nor_in_any_mean(case: Case) -> N
     for (measure, filtering, _, _), row in pair_rows(result).items():
         if filtering == "gap" and row["value"] is not None:
             low, high = stated(row["tie_low"], row["value"]), stated(row["tie_high"], row["value"])
+            assert low is not None
+            assert high is not None
             assert 0 <= low <= row["value"] <= high <= 1, (measure, row)
     for k in case.ks:
         for mean in ("restricted", "full"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from arecall.gates import judge
 
 from arecall.evaluate import evaluate
+from arecall.gates import judge
 from arecall.result import Result
 from arecall.snapshot import Snapshot
 
