@@ -109,11 +109,15 @@ def main() -> None:
 def run(name: str, scenario: Scenario, *, full: bool) -> None:
     """Time one scenario and print what was measured."""
     pairs = len(scenario.principals) * len(scenario.documents)
-    print(f"{name}: {len(scenario.principals):,} principals x {len(scenario.documents):,} documents, {scenario.lines:,} lines")
+    print(
+        f"{name}: {len(scenario.principals):,} principals x {len(scenario.documents):,} documents, {scenario.lines:,} lines"
+    )
     loading, adapter = timed(scenario.open)
     listing, listed = timed(lambda: list(adapter.list_authorized(scenario.principals, scenario.documents, Silent())))
     allowed = sum(len(found.allowed) for found in listed)
-    print(f"  {adapter.method()}: loaded in {loading:.1f} s, listed in {listing:.2f} s ({allowed:,} of {pairs:,} pairs allowed)")
+    print(
+        f"  {adapter.method()}: loaded in {loading:.1f} s, listed in {listing:.2f} s ({allowed:,} of {pairs:,} pairs allowed)"
+    )
     print(f"  peak memory so far: {peak():.0f} MB")
     whole, snapshot = timed(lambda: capture(adapter, scenario.principals, scenario.documents))
     sample = snapshot.record.sample
@@ -198,9 +202,7 @@ def flat(name: str) -> Callable[[Path], Scenario]:
             DOCUMENTS,
             lambda principal, document: (principal, need[document], "read"),
             len(lines),
-            lambda: casbin.FastEnforcer(
-                str(folder / "model.conf"), str(folder / "policy.csv"), cache_key_order=[0, 1]
-            ),
+            lambda: casbin.FastEnforcer(str(folder / "model.conf"), str(folder / "policy.csv"), cache_key_order=[0, 1]),
         )
 
     return made
@@ -233,7 +235,13 @@ def patterns(folder: Path) -> Scenario:
     documents = {f"{draw.choice(shelves)}/{number}": draw.choice(domains) for number in range(3_000)}
     users = [f"u{number}" for number in range(2_000)]
     rules = [
-        [f"role{draw.randrange(40)}", domain, draw.choice(shelves) + draw.choice(("/*", "/:id")), draw.choice(("read", ".*")), effect]
+        [
+            f"role{draw.randrange(40)}",
+            domain,
+            draw.choice(shelves) + draw.choice(("/*", "/:id")),
+            draw.choice(("read", ".*")),
+            effect,
+        ]
         for domain in domains
         for effect in ["allow"] * 180 + ["deny"] * 20
     ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -359,7 +360,7 @@ class Reference:
         pairs = list(pairs)
         counted = [s for s in (self.counted(measure, filtering, mean, pair) for pair in pairs) if s is not None]
         n = len(counted)
-        states = {state: sum(self.states[pair] == state for pair in pairs) for state in STATES}
+        states = dict.fromkeys(STATES, 0) | Counter(self.states[pair] for pair in pairs)
         if not n:
             return Row(None, 0, None, None, None, None, states)
         values = [s.value for s in counted if s.value is not None]
@@ -378,8 +379,16 @@ class Reference:
     def pooled(self, measure: str, filtering: str, mean: str) -> Row:
         return self.mean(measure, filtering, mean, self.case.pairs)
 
+    @cached_property
+    def pairs_of(self) -> dict[str, list[Pair]]:
+        """The pairs of each principal."""
+        pairs: dict[str, list[Pair]] = {principal: [] for principal in sorted(self.case.authorized)}
+        for principal, query in self.case.pairs:
+            pairs[principal].append((principal, query))
+        return pairs
+
     def principal(self, measure: str, filtering: str, mean: str, principal: str) -> Row:
-        return self.mean(measure, filtering, mean, (pair for pair in self.case.pairs if pair[0] == principal))
+        return self.mean(measure, filtering, mean, self.pairs_of[principal])
 
     def query(self, measure: str, filtering: str, mean: str, query: str) -> Row:
         return self.mean(measure, filtering, mean, (pair for pair in self.case.pairs if pair[1] == query))
@@ -390,7 +399,7 @@ class Reference:
 
     def principals(self, measure: str, filtering: str, mean: str) -> Row:
         """The mean of the principals' means; those without any value are left out."""
-        each = [self.principal(measure, filtering, mean, principal) for principal in sorted(self.case.authorized)]
+        each = [self.principal(measure, filtering, mean, principal) for principal in self.pairs_of]
         each = [row for row in each if row.n]
         pooled = self.pooled(measure, filtering, mean)
         if not each:

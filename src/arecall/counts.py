@@ -53,7 +53,7 @@ class Counts:
         blind_hits, blind_ndcg: |R ∩ L_K| and nDCG@K of the list as given; (K, Q, L).
         blind_rr: reciprocal rank over the whole list; (Q, L).
         gap_defined: the ranking is deeper than K, or is stated to be complete, or is missing; (K, Q, 1).
-        pre_truncated: fewer than K readable documents in the ranking; (K, Q, L).
+        pre_truncated: fewer than K readable documents in the ranking of a pair that is ok or vacuous; (K, Q, L).
     """
 
     ks: tuple[int, ...]

@@ -30,6 +30,7 @@ from arecall.inputs import (
     qrels_from,
     run_from,
 )
+from arecall.inputs.delivered import Unit
 from arecall.inputs.runs import Dedupe, Order, Ties
 from arecall.lanes import Lanes, lane_blocks
 from arecall.pairs import pair_batches
@@ -75,7 +76,8 @@ def evaluate(
             `{query: [documents]}`, ir_measures tuples, or an Arrow frame. From it come post, pre, gap and exposure.
         delivered: what each principal really got: `Delivered`, `{(principal, query): [documents]}`, or an Arrow frame.
             From it come the delivered measures and the leaks.
-        chunks: chunk -> document, where run or lists hold chunks.
+        chunks: chunk -> document, where run or lists hold chunks. Lists that are given as plain Python objects then hold
+            chunks; a `Delivered` says itself what it holds.
         cut: `document` (project, then cut) or `chunk` (cut, then project). By default `document` for a run and for lists
             of documents, `chunk` for delivered lists of chunks.
         groups: group -> principals, for rows by group.
@@ -124,7 +126,8 @@ def evaluate(
         queries["run"] = alignment.queries
         missing = sorted(set(judgements.query_ids) - set(ranked.query_ids))
     if delivered is not None:
-        lists = delivered if isinstance(delivered, Delivered) else delivered_from(delivered, dedupe=dedupe)
+        unit: Unit | None = None if chunk_map is None else "chunk"
+        lists = delivered if isinstance(delivered, Delivered) else delivered_from(delivered, unit=unit, dedupe=dedupe)
         sources["delivered"], cuts["delivered"] = lists.source, cut or lists.unit
         _check_lists(lists, snapshot, chunk_map, cuts["delivered"])
         alignment = align(lists, judgements, chunk_map if lists.unit == "chunk" else None, relevance_level)

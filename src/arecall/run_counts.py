@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arecall.alignment import Judged, Ranked, Rows, first_places
-from arecall.counts import Bools, Counts, Floats, Ints, discounts, ideal_dcg, states
+from arecall.counts import Bools, Counts, Floats, Ints, State, discounts, ideal_dcg, states
 from arecall.lanes import Lanes, prefix_counts
 from arecall.ties import TieGroup, cover, tie_groups, tied_hits
 
@@ -121,7 +121,6 @@ class _Counting:
             self.undecided_list[number] = in_list
             self.undecided[number] = in_list | lanes.undecided[plan.judged.relevant].any(0)
         if not plan.ranked:
-            self.pre_truncated[:, number] = True
             return
         hits = relevant[plan.which]
         repeats = len(plan.documents) < len(plan.slots)
@@ -250,10 +249,13 @@ class _Counting:
             least, greatest = self.extra["unauthorized"]
             unauthorized_bounds = (unauthorized + least, unauthorized + greatest)
         blind = _blind(plans, ks, self.discounts)
+        state = states(relevant, self.authorized_relevant, self.undecided, ranked, delivered=False)
+        # Only where there is a ranking, and something that a deeper one could have changed in a mean of the gap.
+        may_be_short = np.isin(state, (State.OK, State.VACUOUS)) & (not complete_ranking)
         return Counts(
             ks=ks,
             delivered=False,
-            state=states(relevant, self.authorized_relevant, self.undecided, ranked, delivered=False),
+            state=state,
             has_list=ranked,
             list_decided=ranked & ~self.undecided_list,
             authorized_relevant=self.authorized_relevant,
@@ -270,7 +272,7 @@ class _Counting:
             ndcg=self.ndcg,
             rr=self.rr,
             gap_defined=(depth > cutoffs) | ~ranked[None] | complete_ranking,
-            pre_truncated=self.pre_truncated & (not complete_ranking),
+            pre_truncated=self.pre_truncated & may_be_short,
         )
 
 

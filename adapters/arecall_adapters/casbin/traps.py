@@ -62,7 +62,14 @@ def _demand_functions(engine: Engine, expression: ast.expr) -> None:
 
 def warnings(engine: Engine) -> list[str]:
     """Say what is odd about a policy that can be used; the answers are the engine's all the same."""
-    return [*_wrong_sizes(engine), *_undefined(engine), *_numbers(engine), *_chains(engine), *_unlinked(engine), *_patterns(engine)]
+    return [
+        *_wrong_sizes(engine),
+        *_undefined(engine),
+        *_numbers(engine),
+        *_chains(engine),
+        *_unlinked(engine),
+        *_patterns(engine),
+    ]
 
 
 def _wrong_sizes(engine: Engine) -> Iterator[str]:

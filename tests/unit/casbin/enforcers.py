@@ -66,7 +66,9 @@ def enforcer(text: str, rules: Iterable[Rule] = ()) -> Any:
     return casbin.Enforcer(casbin.Enforcer.new_model(text=text), Rules(rules))
 
 
-def listed(adapter: CasbinAdapter, principals: Sequence[str], documents: Sequence[str], notes: Notes | None = None) -> Answers:
+def listed(
+    adapter: CasbinAdapter, principals: Sequence[str], documents: Sequence[str], notes: Notes | None = None
+) -> Answers:
     """Return what the list road says of every pair."""
     answers: Answers = {}
     for listing in adapter.list_authorized(principals, documents, notes or Notes()):

@@ -27,7 +27,9 @@ def by_id(cases: Path) -> Mapping[str, Row]:
 
 
 def test_rows_that_pycasbin_decides_as_upstream_says_hold(by_id: Mapping[str, Row], cases: Path) -> None:
-    asserted = [row for row in by_id.values() if row["replay_pycasbin"] == row["expected"] and not row.get("enforcer_disabled")]
+    asserted = [
+        row for row in by_id.values() if row["replay_pycasbin"] == row["expected"] and not row.get("enforcer_disabled")
+    ]
     assert len(asserted) == 526
     wrong = {row["id"]: found for row in asserted if not _holds(row, found := decide(row, cases))}
     assert not wrong
