@@ -415,16 +415,23 @@ class Reference:
         )
 
     def pre_truncated(self, k: int, pairs: Iterable[Pair]) -> int:
-        """How many decided pairs with a ranking have a pre-filtered list of fewer than K places."""
-        if self.case.complete_ranking:
-            return 0
-        count = 0
-        for principal, query in pairs:
-            items = self.case.ordered.get(query)
-            if items is not None and self.states[principal, query] in ("ok", "vacuous"):
-                kept = [item for item in items if self.case.document(item) in self.case.authorized[principal]]
-                count += depth(self.case, kept) < k
-        return count
+        """How many pairs, in whatever state, have a ranking that runs out of readable places before K."""
+        return sum(self.runs_out(pair, k) for pair in pairs)
+
+    def runs_out(self, pair: Pair, k: int) -> bool:
+        """Whether the ranking of a pair, not stated to be complete, has fewer than K places that may be read."""
+        principal, query = pair
+        items = self.case.ordered.get(query)
+        if items is None or self.case.complete_ranking:
+            return False
+        places: set[str] = set()
+        for item in items:
+            document = self.case.document(item)
+            if document in self.case.authorized[principal]:
+                places.add(item if self.case.cut == "chunk" else document)
+            if len(places) == k:
+                return False
+        return True
 
     def leaks(self) -> list[tuple[str, str, str, int]]:
         """Every denied document of every delivered list: principal, query, document, and the place it was shown at."""

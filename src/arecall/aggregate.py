@@ -167,9 +167,7 @@ class Aggregator:
         if "principal" not in self._levels:
             return
         rows = self._columns(one.name, "principal", (), sums, _states_of(one.name, states), draws, n)
-        spread = np.repeat(np.arange(len(n)), [len(ids) for ids in block.lanes.principals])
-        rows.labels = [name for ids in block.lanes.principals for name in ids]
-        self._rows.append(_spread(rows, spread))
+        self._rows.append(_spread(rows, block.lanes))
 
     def _draws_by_lane(self, one: Series, mask: _Mask, block: _Block) -> Floats | None:
         if not len(self._weights):
@@ -286,8 +284,9 @@ def _parts(one: Series) -> dict[str, Numbers]:
     return parts
 
 
-def _spread(rows: Columns, spread: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Columns:
+def _spread(rows: Columns, lanes: Lanes) -> Columns:
     """Give each principal the row of its lane."""
+    spread = lanes.lane_of
 
     def of(values: Floats | None) -> Floats | None:
         return None if values is None else values[spread]
@@ -295,7 +294,7 @@ def _spread(rows: Columns, spread: np.ndarray[tuple[int], np.dtype[np.int64]]) -
     return Columns(
         series=rows.series,
         level=rows.level,
-        labels=rows.labels,
+        labels=lanes.names,
         value=rows.value[spread],
         n=rows.n[spread],
         numerator=of(rows.numerator),

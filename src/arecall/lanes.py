@@ -34,6 +34,16 @@ class Lanes:
         return len(self.principals)
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All principals of the block, lane by lane."""
+        return tuple(name for ids in self.principals for name in ids)
+
+    @cached_property
+    def lane_of(self) -> NDArray[np.int64]:
+        """The lane of each of `names`."""
+        return np.repeat(np.arange(len(self)), [len(ids) for ids in self.principals])
+
+    @cached_property
     def weights(self) -> NDArray[np.float64]:
         """How many principals each lane stands for; shape (lanes,)."""
         return np.array([len(ids) for ids in self.principals], np.float64)

@@ -32,8 +32,7 @@ def pair_batches(counts: Counts, lanes: Lanes, queries: Sequence[str]) -> Iterat
     """Yield one batch a series for a block: its pairs, principal by principal."""
     import pyarrow as pa
 
-    principals = [name for ids in lanes.principals for name in ids]
-    lane_of = np.repeat(np.arange(len(lanes)), [len(ids) for ids in lanes.principals])
+    principals, lane_of = lanes.names, lanes.lane_of
     shape = (len(queries), len(principals))
     states = [state.label for state in State]
 

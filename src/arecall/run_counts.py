@@ -161,21 +161,24 @@ class _Counting:
     ) -> None:
         gains = plan.judged.gains
         gained = hits * gains[plan.which][:, None] * self.discounts[np.minimum(rank, len(self.discounts) - 1)]
-        nowhere = np.iinfo(np.int32).max
-        first_rank = np.where(hits > 0, rank, nowhere)
         ideals = self._ideals(number, relevant, gains)
+        # Of the relevant documents that a lane may read, the first of the ranking is the first of every filtered list.
+        nowhere = np.iinfo(np.int32).max
+        slot, first_place, first_rank = (
+            np.where(hits > 0, at, nowhere).min(0, initial=nowhere) for at in (plan.places[:, None], place, rank)
+        )
+        reciprocal = np.where(first_rank < nowhere, 1 / first_rank, 0.0)
         for position, k in enumerate(self.ks):
             kept = plan.cut_hits[position]
             within = hits * (place <= k)
-            for name, counted, gain, ranks in (
-                ("post", hits[:kept], gained[:kept], first_rank[:kept]),
-                ("pre", within, gained * within, np.where(within > 0, first_rank, nowhere)),
-            ):
-                self.hits[name][position, number] = counted.sum(0, dtype=np.int32)
-                ideal = ideals[position]
-                np.divide(gain.sum(0), ideal, out=self.ndcg[name][position, number], where=ideal > 0)
-                first = ranks.min(0, initial=nowhere)
-                np.divide(1.0, first, out=self.rr[name][position, number], where=first < nowhere)
+            ideal = ideals[position]
+            divisor = np.where(ideal > 0, ideal, 1.0)
+            self.hits["post"][position, number] = hits[:kept].sum(0, dtype=np.int32)
+            self.hits["pre"][position, number] = within.sum(0, dtype=np.int32)
+            self.ndcg["post"][position, number] = gained[:kept].sum(0) / divisor
+            self.ndcg["pre"][position, number] = (gained * within).sum(0) / divisor
+            self.rr["post"][position, number] = reciprocal * (slot < k)
+            self.rr["pre"][position, number] = reciprocal * (first_place <= k)
 
     def _ideals(self, number: int, relevant: NDArray[np.uint8], gains: Floats) -> list[Floats]:
         """DCG@K of the ideal ranking of R ∩ A_p, for each cutoff."""

@@ -103,7 +103,7 @@ class CasbinAdapter(Adapter):
             yield from plain.listings(self._decide, alike, principals, universe, progress)
             return
         self._method = f"fast:{plan.name}"
-        road = fast.Road(plan, universe)
+        road = fast.Road(plan, universe, progress)
         progress.total(len(principals), "principals")
         for principal in principals:
             yield self._listing(road, principal, universe)

@@ -18,14 +18,14 @@ rule that allows if it holds.
 
 from __future__ import annotations
 
-import functools
-import operator
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from arecall.adapter import Progress
 from arecall_adapters.casbin import installed
 from arecall_adapters.casbin.effects import Effect, Merge, merge
 from arecall_adapters.casbin.engine import Engine
@@ -38,8 +38,14 @@ Entry = TypeVar("Entry")
 Key = tuple[str, ...]
 Fixed = tuple[Any, ...]
 
+MOST = 16_384
+"""How many documents one group has at most: the sets of a rule's documents are as wide as its group."""
 
-# -- what is asked --------------------------------------------------------------------------------------------------------
+LONG = 5_000_000
+"""How many questions, one by one, are worth a word to the user."""
+
+
+# -- what is asked ---
 
 
 @dataclass(frozen=True)
@@ -155,7 +161,7 @@ def _demand_safe(atom: Atom, rules: Rules, constants: Mapping[int, str]) -> None
                 raise UnlistedError(f"a {atom.shape} can raise because of {value!r}")
 
 
-# -- the form in which it is asked ----------------------------------------------------------------------------------------
+# -- the form in which it is asked ---
 
 
 def _conjunctions(formula: Formula, sides: Sequence[Side]) -> tuple[Sequence[Conjunction], frozenset[int]]:
@@ -221,6 +227,10 @@ class Index(Generic[Entry]):
             keys = [key for value in _reached(self._condition, values) for key in self._keys.get(value, ())]
         return [key for key in keys if self._holds(values, key)]
 
+    def work(self, requests: int) -> int:
+        """Return how many questions `relation` asks one by one."""
+        return len(self.entries) * requests if self._driven is None and self._condition.parts else 0
+
     def relation(self, requests: Mapping[Fixed, int]) -> dict[Key, int]:
         """Return for each key the bits of all requests with which the condition holds."""
         found: dict[Key, int] = dict.fromkeys(self.entries, 0)
@@ -243,10 +253,10 @@ def _compile(formula: Formula, position: dict[int, int]) -> Callable[[Values, Ke
             tests = [_compile(part, position) for part in parts]
             if len(tests) == 1:
                 return tests[0]
-            return lambda values, key: all([test(values, key) for test in tests])
+            return lambda values, key: all(test(values, key) for test in tests)
         case AnyOf(parts):
             tests = [_compile(part, position) for part in parts]
-            return lambda values, key: any([test(values, key) for test in tests])
+            return lambda values, key: any(test(values, key) for test in tests)
         case Not(part):
             test = _compile(part, position)
             return lambda values, key: not test(values, key)
@@ -280,44 +290,64 @@ def _reached(formula: Formula, values: Values) -> set[str]:
             return set(formula.reached(values))
 
 
-# -- asking ---------------------------------------------------------------------------------------------------------------
+# -- asking ---
 
 Match = tuple[int, Effect, int]
-"""A rule (by its place in the order), its effect, and the documents that it matches for whoever it matches."""
+"""A rule (by its place in the order), its effect, and the documents that it matches for whoever it matches, a bit each."""
 
-Group = tuple[Mapping[int, str], int, Sequence[Index[Match]]]
-"""Documents that agree on the split slots: the values of those, the documents, and the matches that principals select."""
+
+@dataclass(frozen=True)
+class Group:
+    """Documents that agree on the split slots.
+
+    `fixed` holds the values of those slots, `documents` which document each bit stands for, and `selections` the matches
+    that a principal selects from, for each conjunction.
+    """
+
+    fixed: Mapping[int, str]
+    documents: Sequence[str]
+    selections: Sequence[Index[Match]]
 
 
 class Road:
     """A plan, prepared for a universe. `unsure` holds the documents about which `enforce()` must be asked."""
 
-    def __init__(self, made: Plan, universe: Sequence[str]) -> None:
+    def __init__(self, made: Plan, universe: Iterable[str], progress: Progress) -> None:
         self._plan = made
-        self._universe = universe
-        self._sets: dict[int, tuple[str, ...]] = {}
+        self._progress = progress
+        self._sets: dict[tuple[int, ...], tuple[str, ...]] = {}
         self.unsure: list[str] = []
-        groups: dict[Fixed, dict[Fixed, int]] = {}
-        for place, document in enumerate(universe):
+        alike: dict[Fixed, list[tuple[str, Fixed]]] = {}
+        for document in universe:
             values = made.values(Side.DOCUMENT, document)
             if values is None:
                 self.unsure.append(document)
-                continue
-            alike = groups.setdefault(tuple(values[slot] for slot in sorted(made.split)), {})
-            alike[values] = alike.get(values, 0) | 1 << place
+            else:
+                alike.setdefault(tuple(values[slot] for slot in sorted(made.split)), []).append((document, values))
         ruled = [(rule, (rule, effect)) for rule, effect in enumerate(made.effects) if effect is not None]
         constant = [Index(conjunction.constant, made.rules, ruled) for conjunction in made.conjunctions]
-        self._groups = [self._prepare(documents, constant) for documents in groups.values()]
+        self._groups = [
+            self._prepare(found[start : start + MOST], constant)
+            for found in alike.values()
+            for start in range(0, len(found), MOST)
+        ]
 
-    def _prepare(self, documents: Mapping[Fixed, int], constant: Sequence[Index[tuple[int, Effect]]]) -> Group:
+    def _prepare(self, documents: Sequence[tuple[str, Fixed]], constant: Sequence[Index[tuple[int, Effect]]]) -> Group:
         """Ask all that does not depend on the principal, for documents that agree on the split slots."""
         made = self._plan
-        anyone = next(iter(documents))
+        requests: dict[Fixed, int] = {}
+        for bit, (_, values) in enumerate(documents):
+            requests[values] = requests.get(values, 0) | 1 << bit
+        anyone = documents[0][1]
         selections = []
         for conjunction, index in zip(made.conjunctions, constant, strict=True):
             ruled = [(entry[0], entry) for key in index.matching(anyone) for entry in index.entries[key]]
             of_documents = Index(conjunction.document, made.rules, ruled)
-            bits = of_documents.relation(documents)
+            if of_documents.work(len(requests)) > LONG:
+                self._progress.note(
+                    f"matching {len(requests):,} documents against {len(of_documents.entries):,} kinds of rules, one by one"
+                )
+            bits = of_documents.relation(requests)
             matches = [
                 (rule, (rule, effect, bits[key]))
                 for key, found in of_documents.entries.items()
@@ -328,34 +358,30 @@ class Road:
             if not made.merge.ordered:
                 selection.entries = {key: _united(found) for key, found in selection.entries.items()}
             selections.append(selection)
-        everything = functools.reduce(operator.or_, documents.values())
-        return {slot: anyone[slot] for slot in made.split}, everything, selections
+        fixed = {slot: anyone[slot] for slot in made.split}
+        return Group(fixed, [document for document, _ in documents], selections)
 
     def allowed(self, principal: str) -> tuple[str, ...] | None:
-        """Return what `principal` may read, `unsure` documents aside; None where `enforce()` must be asked about everything.
+        """Return what `principal` may read, `unsure` documents aside; None where `enforce()` must be asked about all.
 
         Principals that may read the same get the same object.
         """
         values = self._plan.values(Side.PRINCIPAL, principal)
         if values is None:
             return None
-        allowed = 0
-        for fixed, everything, selections in self._groups:
-            asked = [fixed.get(slot, value) for slot, value in enumerate(values)] if fixed else values
-            matches = [
-                m for selection in selections for key in selection.matching(asked) for m in selection.entries[key]
-            ]
-            if self._plan.merge.ordered:
-                matches.sort(key=_order)
-            allowed |= self._plan.merge.allowed(((effect, documents) for _, effect, documents in matches), everything)
-        if allowed not in self._sets:
-            self._sets[allowed] = self._named(allowed)
-        return self._sets[allowed]
+        bits = tuple([self._merged(group, values) for group in self._groups])
+        if bits not in self._sets:
+            names = (_named(found, group.documents) for found, group in zip(bits, self._groups, strict=True))
+            self._sets[bits] = tuple(itertools.chain.from_iterable(names))
+        return self._sets[bits]
 
-    def _named(self, bits: int) -> tuple[str, ...]:
-        raw = np.frombuffer(bits.to_bytes(len(self._universe) // 8 + 1, "little"), np.uint8)
-        places = np.flatnonzero(np.unpackbits(raw, bitorder="little")).tolist()
-        return tuple([self._universe[place] for place in places])
+    def _merged(self, group: Group, values: Fixed) -> int:
+        asked = [group.fixed.get(slot, value) for slot, value in enumerate(values)] if group.fixed else values
+        matches = [m for index in group.selections for key in index.matching(asked) for m in index.entries[key]]
+        if self._plan.merge.ordered:
+            matches.sort(key=_order)
+        everything = (1 << len(group.documents)) - 1
+        return self._plan.merge.allowed(((effect, documents) for _, effect, documents in matches), everything)
 
 
 def _united(matches: Iterable[Match]) -> list[Match]:
@@ -368,3 +394,8 @@ def _united(matches: Iterable[Match]) -> list[Match]:
 
 def _order(match: Match) -> int:
     return match[0]
+
+
+def _named(bits: int, documents: Sequence[str]) -> list[str]:
+    raw = np.frombuffer(bits.to_bytes(len(documents) // 8 + 1, "little"), np.uint8)
+    return [documents[bit] for bit in np.flatnonzero(np.unpackbits(raw, bitorder="little")).tolist()]

@@ -13,38 +13,33 @@ Manager = Any
 """A role manager of casbin's, which ships no types."""
 
 
-def functions_without_state() -> frozenset[Any]:
-    """Return casbin's own matching functions that look at nothing but their arguments (`timeMatch` reads the clock)."""
-    util = installed.load().util
-    names = (
-        "key_match",
-        "key_match2",
-        "key_match3",
-        "key_match4",
-        "key_match5",
-        "regex_match",
-        "glob_match",
-        "ip_match",
-    )
-    return frozenset(getattr(util, name + suffix) for name in names for suffix in ("", "_func"))
+DEEP = 100
+"""A limit on links in a row above which nothing is taken for plain: `has_link` calls itself for each."""
 
 
 def is_plain(manager: Manager) -> bool:
-    """Whether a link is a plain question of the graph: no pattern among the names, no condition, no code of the user's.
+    """Whether a link is a plain question of the graph: no pattern among names, no condition, no code of the user's.
 
-    A `DomainManager` starts with a matching function too, plain equality. A matching function for domains only says which
-    domains' links make up a domain's graph; it is plain where it is one of casbin's own and stateless.
+    A `DomainManager` starts with a matching function too, plain equality. A matching function for domains only says
+    which domains' links make up a domain's graph; it is plain where it is one of casbin's own that reads no clock.
     """
     roles = installed.load().rbac.default_role_manager.role_manager
-    if {"has_link", "_has_link", "get_roles", "_get_role", "_get_role_manager"} & vars(manager).keys():
+    if type(manager) not in (roles.RoleManager, roles.DomainManager):
+        return False
+    own = {"has_link", "_has_link", "get_roles", "_get_role", "_get_role_manager"} & vars(manager).keys()
+    if own or not 0 < manager.max_hierarchy_level <= DEEP:
         return False
     if type(manager) is roles.RoleManager:
         return manager.matching_func is None
-    if type(manager) is not roles.DomainManager:
-        return False
-    return _is_equality(manager.matching_func) and (
-        manager.domain_matching_func is None or manager.domain_matching_func in functions_without_state()
-    )
+    domains = manager.domain_matching_func
+    return _is_equality(manager.matching_func) and (domains is None or domains in _pure_functions())
+
+
+@functools.cache
+def _pure_functions() -> frozenset[Any]:
+    util = installed.load().util
+    names = ("key_match", *(f"key_match{n}" for n in range(2, 6)), "regex_match", "glob_match", "ip_match")
+    return frozenset(getattr(util, name + suffix) for name in names for suffix in ("", "_func"))
 
 
 def _is_equality(function: Any) -> bool:

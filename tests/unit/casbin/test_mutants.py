@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -165,16 +165,18 @@ def _enumerates_too_little(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(fast, "_reached", reached)
 
 
-def _groups_documents_as_one(patch: pytest.MonkeyPatch) -> None:
-    real = fast.Road.__init__
+def _does_not_split_documents(patch: pytest.MonkeyPatch) -> None:
+    real = fast.plan
+    patch.setattr(fast, "plan", lambda *args: replace(real(*args), split=frozenset()))
 
-    def init(self: fast.Road, made: fast.Plan, universe: Sequence[str]) -> None:
-        real(self, made, universe)
-        if self._groups:
-            fixed, _, selections = self._groups[0]
-            self._groups = [(fixed, (1 << len(universe)) - 1, selections)]
 
-    patch.setattr(fast.Road, "__init__", init)
+def _takes_the_first_of_a_group_for_all(patch: pytest.MonkeyPatch) -> None:
+    real = fast.Index.relation
+
+    def relation(self: fast.Index[Any], requests: Mapping[Any, int]) -> Any:
+        return real(self, {next(iter(requests)): sum(requests.values())})
+
+    patch.setattr(fast.Index, "relation", relation)
 
 
 def _swaps_the_arguments_of_patterns(patch: pytest.MonkeyPatch) -> None:
@@ -223,7 +225,8 @@ MUTANTS = [
     Mutant("folds case", _folds_case, ("equality",)),
     Mutant("forgets the action", _forgets_the_action, ("equality",)),
     Mutant("enumerates too little", _enumerates_too_little, ("link",)),
-    Mutant("groups documents as one", _groups_documents_as_one, ("domain",)),
+    Mutant("does not split documents", _does_not_split_documents, ("domain",)),
+    Mutant("takes the first of a group for all", _takes_the_first_of_a_group_for_all, ("equality",)),
     Mutant("swaps the arguments of patterns", _swaps_the_arguments_of_patterns, ("pattern",)),
     Mutant("takes every pattern for safe", _takes_every_pattern_for_safe, ("pattern that may raise",)),
     Mutant("takes substrings for members", _takes_substrings_for_members, ("membership",)),
