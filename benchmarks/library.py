@@ -12,7 +12,6 @@ does; `arecall` also computes nDCG, P, RR, leaks and all aggregates in the time 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import platform
@@ -52,7 +51,10 @@ def main() -> None:
     sample = list(sets)[: arguments.peer_principals]
     rankings = {q: [run.item_ids[i] for i in run.items[a:b]] for q, a, b in spans(run)}
     scores = {q: {d: float(-at) for at, d in enumerate(ranking)} for q, ranking in rankings.items()}
-    relevant = {q: {qrels.item_ids[i] for i, g in zip(qrels.items[a:b], qrels.grades[a:b], strict=True) if g > 0} for q, a, b in spans(qrels)}
+    relevant = {
+        q: {qrels.item_ids[i] for i, g in zip(qrels.items[a:b], qrels.grades[a:b], strict=True) if g > 0}
+        for q, a, b in spans(qrels)
+    }
 
     ours, seconds = timed(lambda: evaluate(snapshot=snapshot, run=run, qrels=qrels, ks=KS, draws=0), arguments.repeat)
     _, with_intervals = timed(lambda: evaluate(snapshot=snapshot, run=run, qrels=qrels, ks=KS), 1)
@@ -79,7 +81,9 @@ def main() -> None:
                 "cutoffs": KS,
                 "pairs_per_second": {name: round(rate) for name, rate in rates.items()},
                 "times_the_faster_peer": round(rates["arecall"] / fastest, 1),
-                "times_the_faster_peer_with_intervals": round(rates["arecall with 95 % intervals of every principal"] / fastest, 1),
+                "times_the_faster_peer_with_intervals": round(
+                    rates["arecall with 95 % intervals of every principal"] / fastest, 1
+                ),
                 "largest_difference": worst,
                 "peak_memory_mib": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
             },

@@ -326,6 +326,7 @@ class Reference:
         self.case = case
         self.states: dict[Pair, str] = {}
         self.scores: dict[Pair, dict[tuple[str, str], Score]] = {}
+        self._truncated: dict[int, set[Pair]] = {}
         one_pair = run_pair if case.delivered is None else delivered_pair
         for principal, query in case.pairs:
             state, scores = one_pair(case, principal, query)
@@ -415,23 +416,19 @@ class Reference:
         )
 
     def pre_truncated(self, k: int, pairs: Iterable[Pair]) -> int:
-        """How many pairs, in whatever state, have a ranking that runs out of readable places before K."""
-        return sum(self.runs_out(pair, k) for pair in pairs)
+        """How many pairs have a pre-filtered list that a deeper ranking might lengthen to K."""
+        if k not in self._truncated:
+            self._truncated[k] = {pair for pair in self.case.pairs if self.runs_out(pair, k)}
+        return len(self._truncated[k].intersection(pairs))
 
     def runs_out(self, pair: Pair, k: int) -> bool:
-        """Whether the ranking of a pair, not stated to be complete, has fewer than K places that may be read."""
+        """Whether the ranking of an ok or vacuous pair, not stated to be complete, has fewer than K readable places."""
         principal, query = pair
         items = self.case.ordered.get(query)
-        if items is None or self.case.complete_ranking:
+        if items is None or self.case.complete_ranking or self.states[pair] not in ("ok", "vacuous"):
             return False
-        places: set[str] = set()
-        for item in items:
-            document = self.case.document(item)
-            if document in self.case.authorized[principal]:
-                places.add(item if self.case.cut == "chunk" else document)
-            if len(places) == k:
-                return False
-        return True
+        kept = [item for item in items if self.case.document(item) in self.case.authorized[principal]]
+        return depth(self.case, kept) < k
 
     def leaks(self) -> list[tuple[str, str, str, int]]:
         """Every denied document of every delivered list: principal, query, document, and the place it was shown at."""

@@ -32,6 +32,7 @@ class Capability(enum.Enum):
     PUBLIC = "grants to everyone"
     EXCLUSION = "exclusions that override grants"
     SEARCH = "rank documents as a principal"
+    EXPLAIN = "say why a pair is decided as it is"
 
 
 REQUIRED = frozenset({Capability.CHECK})
@@ -117,6 +118,17 @@ class Listing:
     undecided: Mapping[str, Outcome] = field(default_factory=dict)
 
 
+class Explanation(Protocol):
+    """Why one pair is decided as it is: a dataclass, so that a script can have its fields."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the engine says of the pair."""
+
+    def render(self) -> str:
+        """Write it for a reader, a line a reason."""
+
+
 class Adapter(abc.ABC):
     """An open connection to one backend; a context manager that closes it.
 
@@ -163,7 +175,11 @@ class Adapter(abc.ABC):
         """Return the first `k` documents or chunks that the backend ranks for `query`, asked as `principal`."""
         raise NotImplementedError
 
-    def close(self) -> None:
+    def explain(self, principal: str, document: str) -> Explanation:
+        """Say what decides a pair, or that nothing does; needs `Capability.EXPLAIN`."""
+        raise NotImplementedError
+
+    def close(self) -> None:  # noqa: B027 -- most adapters hold nothing that must be given back
         """Give back connections and everything temporary that was made; safe to call twice, and when the backend is gone.
 
         What is asked afterwards is answered rightly or refused with an `ArecallError`.

@@ -104,7 +104,7 @@ def count_delivered(
     readable = lanes.may_read[rows, lane] > 0
     undecided = lanes.undecided[rows, lane] if lanes.undecided is not None else np.zeros(len(rows), bool)
     relevant, gain = entries.relevant[here], entries.gain[here]
-    table = discounts(int(max(rank.max(initial=0) + 1, max(len(j.ideal) for j in alignment.judged))))
+    table = discounts(max(int(rank.max(initial=0)) + 1, *(len(judged.ideal) for judged in alignment.judged)))
 
     def tally(mask: NDArray[np.bool_], weight: Floats | None = None) -> Floats:
         """Sum a weight (1) over the entries of each list that `mask` chooses; float64 (Q, L)."""

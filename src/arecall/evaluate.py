@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from arecall._version import VERSION
 from arecall.adapter import Progress, Silent
-from arecall.aggregate import DRAWS, LEVELS, Aggregator
-from arecall.alignment import Alignment, align, rankings
+from arecall.aggregate import DRAWS, LEVELS, Aggregator, Columns
+from arecall.alignment import align, rankings
 from arecall.counts import Counts, State
 from arecall.delivered_counts import Leak, count_delivered, lay_out
 from arecall.errors import InputError, Problem, UsageError
@@ -24,6 +25,7 @@ from arecall.inputs import (
     Groups,
     Qrels,
     Run,
+    Source,
     chunks_from,
     delivered_from,
     groups_from,
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CUTS = ("document", "chunk")
-
-Blocks = Callable[[], Iterator[tuple[Counts, Lanes, list[Leak]]]]
 
 
 def evaluate(
@@ -107,54 +107,155 @@ def evaluate(
         raise UsageError("give a run, delivered lists, or both: there is nothing to evaluate")
     judgements = qrels if isinstance(qrels, Qrels) else qrels_from(qrels)
     chunk_map = chunks if chunks is None or isinstance(chunks, ChunkMap) else chunks_from(chunks)
-    named_groups = _groups(groups)
-    progress = progress or Silent()
-
-    sources: dict[str, Any] = {"qrels": judgements.source}
-    kinds: dict[str, Blocks] = {}
-    cuts: dict[str, str] = {}
-    queries: dict[str, tuple[str, ...]] = {}
-    warnings = list(judgements.warnings)
-    missing: list[str] = []
+    named_groups = groups if groups is None or isinstance(groups, Groups) else groups_from(groups)
+    asked = _Asked(snapshot, judgements, chunk_map, cutoffs, relevance_level)
+    jobs: list[_Job] = []
+    options: dict[str, Any] = {}
+    missing: set[str] = set()
     if run is not None:
         ranked = run if isinstance(run, Run) else run_from(run, order=order, ties=ties, dedupe=dedupe)
-        sources["run"], cuts["run"] = ranked.source, cut or "document"
-        alignment = align(ranked, judgements, chunk_map, relevance_level)
-        kinds["run"] = _run_blocks(
-            ranked, alignment, snapshot, cutoffs, cuts["run"], chunk_map is not None, complete_ranking
-        )
-        queries["run"] = alignment.queries
-        missing = sorted(set(judgements.query_ids) - set(ranked.query_ids))
+        jobs.append(_run_job(ranked, asked, cut or "document", complete_ranking))
+        options |= {"order": ranked.order, "ties": ranked.ties}
+        missing = set(judgements.query_ids) - set(ranked.query_ids)
     if delivered is not None:
         unit: Unit | None = None if chunk_map is None else "chunk"
         lists = delivered if isinstance(delivered, Delivered) else delivered_from(delivered, unit=unit, dedupe=dedupe)
-        sources["delivered"], cuts["delivered"] = lists.source, cut or lists.unit
-        _check_lists(lists, snapshot, chunk_map, cuts["delivered"])
-        alignment = align(lists, judgements, chunk_map if lists.unit == "chunk" else None, relevance_level)
-        kinds["delivered"] = _delivered_blocks(lists, alignment, snapshot, cutoffs, cuts["delivered"])
-        queries["delivered"] = alignment.queries
+        jobs.append(_delivered_job(lists, asked, cut or lists.unit))
+
+    summaries = [_summed(job, snapshot, named_groups or {}, draws, seed, levels, progress or Silent()) for job in jobs]
+    options |= {
+        "ks": list(cutoffs),
+        "cut": {job.kind: job.cut for job in jobs},
+        "relevance_level": relevance_level,
+        "complete_ranking": complete_ranking,
+        "draws": draws,
+        "seed": seed,
+    }
+    sources = {"qrels": judgements.source, **{job.kind: job.source for job in jobs}}
     if chunk_map is not None:
         sources["chunks"] = chunk_map.source
     if named_groups is not None:
         sources["groups"] = named_groups.source
-        warnings += _unknown_members(named_groups, snapshot)
+    warnings = [*judgements.warnings, *_unknown_members(named_groups or {}, snapshot)]
+    return Result(
+        record=_record(snapshot, sources, options, warnings),
+        states_by_list={job.kind: summary.states for job, summary in zip(jobs, summaries, strict=True)},
+        leaks=tuple(leak for summary in summaries for leak in summary.leaks),
+        missing_queries=tuple(sorted(missing)),
+        columns=tuple(columns for summary in summaries for columns in summary.columns),
+        complete=all(summary.complete for summary in summaries),
+        _pairs=lambda: _pair_batches(jobs),
+    )
 
-    columns, leaks, states_by_list, complete = [], [], {}, True
-    for kind, blocks in kinds.items():
-        aggregator = Aggregator(queries[kind], named_groups or {}, draws, seed, levels)
-        totals = dict.fromkeys(State, 0)
-        progress.total(len(snapshot.principals), f"principals ({kind})")
-        for counts, lanes, found in blocks():
-            aggregator.add(counts, lanes)
-            leaks += found
-            for state in State:
-                totals[state] += round(float((counts.state == state).sum(0) @ lanes.weights))
-            complete &= bool((~counts.has_list | counts.list_decided).all())
-            progress.advance(round(float(lanes.weights.sum())))
-        columns += aggregator.finish()
-        states_by_list[kind] = {state.label: totals[state] for state in reversed(State)}
-        complete &= totals[State.INCOMPLETE] == 0
-    record = EvaluationRecord(
+
+@dataclass(frozen=True)
+class _Asked:
+    """What a run and delivered lists are evaluated against alike."""
+
+    snapshot: Snapshot
+    qrels: Qrels
+    chunks: ChunkMap | None
+    ks: tuple[int, ...]
+    relevance_level: int
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A run or delivered lists, ready to be counted block by block (once for the rows, again for the pair rows)."""
+
+    kind: str
+    cut: str
+    source: Source
+    queries: tuple[str, ...]
+    blocks: Callable[[], Iterator[tuple[Counts, Lanes, list[Leak]]]]
+
+
+@dataclass(frozen=True)
+class _Summary:
+    """What the blocks of a job come to."""
+
+    columns: list[Columns]
+    leaks: list[Leak]
+    states: dict[str, int]
+    complete: bool
+
+
+def _run_job(run: Run, asked: _Asked, cut: str, complete_ranking: bool) -> _Job:
+    alignment = align(run, asked.qrels, asked.chunks, asked.relevance_level)
+    ranked = rankings(run, alignment, chunked=asked.chunks is not None, cut=cut)
+    plans = [plan_query(one, judged, asked.ks) for one, judged in zip(ranked, alignment.judged, strict=True)]
+    cost = bytes_per_lane(asked.ks, len(plans), max(len(plan.slots) for plan in plans))
+
+    def blocks() -> Iterator[tuple[Counts, Lanes, list[Leak]]]:
+        for lanes in lane_blocks(asked.snapshot, alignment.documents, bytes_per_lane=cost, shared=True):
+            yield count_run(plans, lanes, asked.ks, complete_ranking=complete_ranking), lanes, []
+
+    return _Job("run", cut, run.source, alignment.queries, blocks)
+
+
+def _delivered_job(lists: Delivered, asked: _Asked, cut: str) -> _Job:
+    strangers = sorted(set(lists.principal_ids) - set(asked.snapshot.principals))
+    if strangers:
+        raise InputError(
+            Problem(lists.source.name, f"the snapshot was not asked about the principal {stranger!r}, who got a list")
+            for stranger in strangers
+        )
+    chunked = lists.unit == "chunk"
+    if chunked and asked.chunks is None:
+        raise UsageError("the delivered lists hold chunks: give the map of chunks to documents as well (--chunks)")
+    if cut == "chunk" and not chunked:
+        raise UsageError("the delivered lists hold documents: they cannot be cut at chunks")
+    alignment = align(lists, asked.qrels, asked.chunks if chunked else None, asked.relevance_level)
+    entries = lay_out(lists, alignment, cut=cut)
+    cost = bytes_per_lane(asked.ks, len(alignment.queries), 0)
+
+    def blocks() -> Iterator[tuple[Counts, Lanes, list[Leak]]]:
+        for lanes in lane_blocks(asked.snapshot, alignment.documents, bytes_per_lane=cost, shared=False):
+            counts, leaks = count_delivered(lists, alignment, entries, lanes, asked.ks, chunked=chunked)
+            yield counts, lanes, leaks
+
+    return _Job("delivered", cut, lists.source, alignment.queries, blocks)
+
+
+def _summed(
+    job: _Job,
+    snapshot: Snapshot,
+    groups: Mapping[str, Sequence[str]],
+    draws: int,
+    seed: int,
+    levels: Sequence[str],
+    progress: Progress,
+) -> _Summary:
+    aggregator = Aggregator(job.queries, groups, draws, seed, levels)
+    totals = dict.fromkeys(State, 0)
+    leaks: list[Leak] = []
+    complete = True
+    progress.total(len(snapshot.principals), f"principals ({job.kind})")
+    for counts, lanes, found in job.blocks():
+        aggregator.add(counts, lanes)
+        leaks += found
+        for state in State:
+            totals[state] += round(float((counts.state == state).sum(0) @ lanes.weights))
+        complete &= bool((~counts.has_list | counts.list_decided).all())
+        progress.advance(len(lanes.names))
+    return _Summary(
+        columns=aggregator.finish(),
+        leaks=sorted(leaks, key=lambda leak: (leak.principal, leak.query_id, leak.rank)),
+        states={state.label: totals[state] for state in reversed(State)},
+        complete=complete and not totals[State.INCOMPLETE],
+    )
+
+
+def _pair_batches(jobs: Sequence[_Job]) -> Iterator[pa.RecordBatch]:
+    for job in jobs:
+        for counts, lanes, _ in job.blocks():
+            yield from pair_batches(counts, lanes, job.queries)
+
+
+def _record(
+    snapshot: Snapshot, sources: Mapping[str, Source], options: dict[str, Any], warnings: list[str]
+) -> EvaluationRecord:
+    return EvaluationRecord(
         arecall=VERSION,
         snapshot={
             "digest": snapshot.digest,
@@ -163,32 +264,9 @@ def evaluate(
             "drift": snapshot.record.drift,
         },
         inputs={name: {"name": source.name, "digest": source.digest} for name, source in sources.items()},
-        options={
-            "ks": list(cutoffs),
-            "cut": cuts,
-            "relevance_level": relevance_level,
-            "complete_ranking": complete_ranking,
-            "draws": draws,
-            "seed": seed,
-            **({"order": ranked.order, "ties": ranked.ties} if run is not None else {}),
-        },
+        options=options,
         versions={"python": platform.python_version(), "numpy": np.__version__},
         warnings=warnings,
-    )
-
-    def all_pairs() -> Iterator[pa.RecordBatch]:
-        for kind, blocks in kinds.items():
-            for counts, lanes, _ in blocks():
-                yield from pair_batches(counts, lanes, queries[kind])
-
-    return Result(
-        record=record,
-        states_by_list=states_by_list,
-        leaks=tuple(sorted(leaks, key=lambda leak: (leak.principal, leak.query_id, leak.rank))),
-        missing_queries=tuple(missing),
-        columns=tuple(columns),
-        complete=complete,
-        _pairs=all_pairs,
     )
 
 
@@ -210,60 +288,8 @@ def _check_whole(name: str, value: object, least: int) -> None:
         raise ValueError(f"{name} must be an int of at least {least}, not {value!r}")
 
 
-def _groups(groups: Any) -> Groups | None:
-    return groups if groups is None or isinstance(groups, Groups) else groups_from(groups)
-
-
-def _unknown_members(groups: Groups, snapshot: Snapshot) -> list[str]:
-    unknown = sorted(set().union(*groups.values()) - set(snapshot.principals))
+def _unknown_members(groups: Mapping[str, Sequence[str]], snapshot: Snapshot) -> list[str]:
+    unknown = sorted({name for members in groups.values() for name in members} - set(snapshot.principals))
     if not unknown:
         return []
     return [f"{len(unknown)} members of groups are not in the snapshot and count nowhere, {unknown[0]!r} among them"]
-
-
-def _run_blocks(
-    run: Run,
-    alignment: Alignment,
-    snapshot: Snapshot,
-    ks: tuple[int, ...],
-    cut: str,
-    chunked: bool,
-    complete_ranking: bool,
-) -> Blocks:
-    ranked = rankings(run, alignment, chunked=chunked, cut=cut)
-    plans = [plan_query(one, judged, ks) for one, judged in zip(ranked, alignment.judged, strict=True)]
-    depth = max(len(plan.slots) for plan in plans)
-
-    def blocks() -> Iterator[tuple[Counts, Lanes, list[Leak]]]:
-        cost = bytes_per_lane(ks, len(plans), depth)
-        for lanes in lane_blocks(snapshot, alignment.documents, bytes_per_lane=cost, shared=True):
-            yield count_run(plans, lanes, ks, complete_ranking=complete_ranking), lanes, []
-
-    return blocks
-
-
-def _check_lists(lists: Delivered, snapshot: Snapshot, chunks: ChunkMap | None, cut: str) -> None:
-    strangers = sorted(set(lists.principal_ids) - set(snapshot.principals))
-    if strangers:
-        raise InputError(
-            Problem(lists.source.name, f"the snapshot was not asked about the principal {stranger!r}, who got a list")
-            for stranger in strangers
-        )
-    if lists.unit == "chunk" and chunks is None:
-        raise UsageError("the delivered lists hold chunks: give the map of chunks to documents as well (--chunks)")
-    if lists.unit == "document" and cut == "chunk":
-        raise UsageError("the delivered lists hold documents: they cannot be cut at chunks")
-
-
-def _delivered_blocks(
-    lists: Delivered, alignment: Alignment, snapshot: Snapshot, ks: tuple[int, ...], cut: str
-) -> Blocks:
-    entries = lay_out(lists, alignment, cut=cut)
-
-    def blocks() -> Iterator[tuple[Counts, Lanes, list[Leak]]]:
-        cost = len(ks) * len(alignment.queries) * 64
-        for lanes in lane_blocks(snapshot, alignment.documents, bytes_per_lane=cost, shared=False):
-            counts, leaks = count_delivered(lists, alignment, entries, lanes, ks, chunked=lists.unit == "chunk")
-            yield counts, lanes, leaks
-
-    return blocks

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from arecall.counts import Bools, Counts, Floats, State
+from arecall.counts import Bools, Counts, Floats
 
 Numbers = NDArray[np.int32] | Floats
 

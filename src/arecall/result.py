@@ -69,7 +69,7 @@ class EvaluationRecord(Struct, frozen=True):
     inputs: dict[str, dict[str, str]]
     options: dict[str, Any]
     versions: dict[str, str]
-    warnings: list[str] = []
+    warnings: list[str]
 
 
 class LeakEntry(Struct, frozen=True):

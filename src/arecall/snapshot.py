@@ -167,7 +167,7 @@ class Snapshot:
         authorized: dict[str, list[str]] = {}
         for principal, predicate in predicates.items():
             answers = [(document, predicate(document)) for document in documents]
-            wrong = [(d, a) for d, a in answers if not type(a) in (bool, np.bool_)]
+            wrong = [(d, a) for d, a in answers if type(a) not in (bool, np.bool_)]
             if wrong:
                 raise InputError(
                     Problem(f"predicates[{principal!r}]", f"answered {a!r} for {d!r}, not a bool") for d, a in wrong

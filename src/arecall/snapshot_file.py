@@ -113,7 +113,7 @@ def read_snapshot(path: str | Path, *, expect_digest: str | None = None) -> Snap
     return snapshot
 
 
-# -- JSON -----------------------------------------------------------------------------------------------------------------
+# -- JSON --------------------------------------------------------------------------------------------------------------
 
 
 def _write_json(snapshot: Snapshot, stream: BinaryIO) -> None:
@@ -176,7 +176,7 @@ def _from_json(path: Path, content: bytes) -> Snapshot:
     return snapshot
 
 
-# -- Parquet --------------------------------------------------------------------------------------------------------------
+# -- Parquet -----------------------------------------------------------------------------------------------------------
 
 
 def _write_parquet(snapshot: Snapshot, stream: BinaryIO) -> None:
@@ -266,7 +266,7 @@ def _from_parquet(path: Path, content: bytes) -> Snapshot:
     def rows(kind: str) -> pa.Table:
         return table.filter(pa.compute.equal(table["kind"], kind))
 
-    import pyarrow.compute  # noqa: F401 -- makes pa.compute available
+    import pyarrow.compute
 
     names = rows("document")["id"].to_pylist()
     documents = checked_ids(names, "documents")
@@ -290,7 +290,7 @@ def _from_parquet(path: Path, content: bytes) -> Snapshot:
     return _verified(path, documents, allowed, undecided, record, *digests)
 
 
-# -- both -----------------------------------------------------------------------------------------------------------------
+# -- both --------------------------------------------------------------------------------------------------------------
 
 
 def _check_version(path: Path, schema: object) -> None:

@@ -106,5 +106,6 @@ ADAPTER = AdapterSpec(
         Capability.PUBLIC: Support(True),
         Capability.EXCLUSION: Support(False, NO_EXCLUSIONS),
         Capability.SEARCH: Support(False, "a notebook ranks nothing"),
+        Capability.EXPLAIN: Support(False, "a notebook keeps no reasons"),
     },
 )

@@ -171,7 +171,9 @@ def test_undecided_pairs_are_kept_with_their_reason_and_not_sampled() -> None:
     class Partly(Listings):
         def listings(self, principals: Sequence[str]) -> Iterator[Listing]:
             for principal in principals:
-                yield Listing(principal, sorted(self.sets[principal]), {"d9": Outcome(Decision.CONDITIONAL, "the hour")})
+                yield Listing(
+                    principal, sorted(self.sets[principal]), {"d9": Outcome(Decision.CONDITIONAL, "the hour")}
+                )
 
     snapshot = capture(Partly(), SETS, DOCUMENTS)
     assert snapshot.undecided["bob", "d9"] == Outcome(Decision.CONDITIONAL, "the hour")
@@ -180,7 +182,7 @@ def test_undecided_pairs_are_kept_with_their_reason_and_not_sampled() -> None:
     assert snapshot.record.sample.asked == 27
 
 
-# -- drift ----------------------------------------------------------------------------------------------------------------
+# -- drift -------------------------------------------------------------------------------------------------------------
 
 
 class Moving(Listings):
@@ -218,12 +220,17 @@ def test_a_policy_that_keeps_changing_fails_unless_it_is_allowed() -> None:
     assert record.notes
 
 
-# -- what is asked --------------------------------------------------------------------------------------------------------
+# -- what is asked -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("principals", "documents", "culprit"),
-    [([], ["d1"], "principals: is empty"), (["a"], [], "documents: is empty"), (["a", "a"], ["d1"], "'a' is given twice"), (["a"], ["d1", ""], "must not be empty")],
+    [
+        ([], ["d1"], "principals: is empty"),
+        (["a"], [], "documents: is empty"),
+        (["a", "a"], ["d1"], "'a' is given twice"),
+        (["a"], ["d1", ""], "must not be empty"),
+    ],
 )
 def test_a_question_that_cannot_be_meant_is_refused(principals: list[str], documents: list[str], culprit: str) -> None:
     with pytest.raises(InputError, match=culprit):

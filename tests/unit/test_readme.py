@@ -61,4 +61,6 @@ def test_its_links_lead_somewhere() -> None:
 
 def test_make_says_what_there_is_to_make() -> None:
     told = subprocess.run(["make", "help"], check=True, cwd=ROOT, capture_output=True, encoding="utf-8").stdout
-    assert {"demo", "test", "lint", "help"} <= {line.split()[1] for line in told.splitlines() if line.startswith("  make ")}
+    assert {"demo", "test", "lint", "help"} <= {
+        line.split()[1] for line in told.splitlines() if line.startswith("  make ")
+    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -71,8 +70,10 @@ def test_gives_a_predicate_back_that_refuses_to_guess() -> None:
 
 
 def test_comes_from_predicates() -> None:
-    snapshot = Snapshot.from_predicates({"ann": lambda d: d != "d2", "b": lambda d: np.bool_(d == "d1")}, universe=["d1", "d2"])
-    assert (snapshot.authorized("ann"), snapshot.authorized("b")) == ({"d1"}, {"d1"})
+    readable = np.array([True, False])
+    predicates = {"ann": lambda d: d != "d2", "bob": lambda d: bool(d == "d1"), "cy": lambda d: readable[int(d[1]) - 1]}
+    snapshot = Snapshot.from_predicates(predicates, universe=["d1", "d2"])
+    assert [set(snapshot.authorized(p)) for p in ("ann", "bob", "cy")] == [{"d1"}] * 3
 
 
 def test_refuses_a_predicate_that_does_not_answer_with_a_bool() -> None:
@@ -95,7 +96,10 @@ def test_refuses_a_predicate_that_does_not_answer_with_a_bool() -> None:
             "both allowed and undecided",
         ),
         (lambda: Snapshot.from_sets({"ann": set()}, universe=["d1"], undecided={("eve", "d1"): "ERROR"}), "not among"),
-        (lambda: Snapshot.from_sets({"ann": set()}, universe=["d1"], undecided={("ann", "d1"): "DENY"}), "plain decision"),
+        (
+            lambda: Snapshot.from_sets({"ann": set()}, universe=["d1"], undecided={("ann", "d1"): "DENY"}),
+            "plain decision",
+        ),
     ],
 )
 def test_refuses_what_contradicts_itself_by_name(make: Callable[[], Snapshot], culprit: str) -> None:
@@ -103,7 +107,7 @@ def test_refuses_what_contradicts_itself_by_name(make: Callable[[], Snapshot], c
         make()
 
 
-# -- digests --------------------------------------------------------------------------------------------------------------
+# -- digests -----------------------------------------------------------------------------------------------------------
 
 
 def test_access_digest_depends_on_access_alone() -> None:
@@ -134,7 +138,7 @@ def test_access_digest_cannot_be_fooled_by_where_an_id_ends() -> None:
     assert one.access_digest != other.access_digest
 
 
-# -- files ----------------------------------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------------------------
 
 ids = st.sampled_from(HOSTILE) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
 
@@ -164,7 +168,11 @@ def test_both_forms_keep_everything_byte_for_byte(tmp_path_factory: pytest.TempP
         write_snapshot(snapshot, path)
         back = read_snapshot(path)
         assert (back.digest, back.access_digest) == (snapshot.digest, snapshot.access_digest)
-        assert (back.principals, back.documents, back.record) == (snapshot.principals, snapshot.documents, snapshot.record)
+        assert (back.principals, back.documents, back.record) == (
+            snapshot.principals,
+            snapshot.documents,
+            snapshot.record,
+        )
         assert back.undecided == snapshot.undecided
         assert [back.authorized(p) for p in back.principals] == [snapshot.authorized(p) for p in snapshot.principals]
 
@@ -180,13 +188,13 @@ def test_any_changed_byte_of_a_json_file_is_refused(tmp_path: Path) -> None:
     good = path.read_bytes()
     accepted = []
     for at in range(len(good)):
-        for flip in (0x01, 0x20, 0x80):
-            path.write_bytes(good[:at] + bytes([good[at] ^ flip]) + good[at + 1 :])
-            try:
-                read_snapshot(path)
-            except SnapshotError:
-                continue
-            accepted.append((at, flip))
+        flip = (0x01, 0x20, 0x80)[at % 3]
+        path.write_bytes(good[:at] + bytes([good[at] ^ flip]) + good[at + 1 :])
+        try:
+            read_snapshot(path)
+        except SnapshotError:
+            continue
+        accepted.append((at, flip))
     assert not accepted
     path.write_bytes(good)
     assert read_snapshot(path).digest == small_digest(good)
@@ -209,7 +217,7 @@ def test_changed_content_of_a_parquet_file_is_refused(tmp_path: Path) -> None:
             back = read_snapshot(path)
         except SnapshotError:
             continue
-        assert (back.digest, back.authorized("ann")) == (snapshot.digest, {"d1", "d2"})
+        assert (back.digest, set(back.authorized("ann"))) == (snapshot.digest, {"d1", "d2"})
 
 
 @pytest.mark.parametrize("form", ["json", "parquet"])
@@ -231,7 +239,9 @@ def test_a_newer_version_is_refused_with_the_reason(tmp_path: Path) -> None:
         read_snapshot(path)
 
 
-@pytest.mark.parametrize("content", [b"{}", b"[]", b"null", b"7", b"not json", b'{"schema": 1}', b"PAR1", b"\xff\xfe", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "content", [b"{}", b"[]", b"null", b"7", b"not json", b'{"schema": 1}', b"PAR1", b"\xff\xfe", b"[" * 100_000]
+)
 def test_what_is_no_snapshot_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "s.json"
     path.write_bytes(content)
@@ -285,7 +295,7 @@ def test_an_interrupt_leaves_the_old_file_and_no_part(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code, str(path)], check=False, capture_output=True)
     assert b"KeyboardInterrupt" in done.stderr
     assert path.read_bytes() == before
-    assert os.listdir(tmp_path) == ["s.json"]
+    assert [left.name for left in tmp_path.iterdir()] == ["s.json"]
 
 
 def test_a_set_of_many_documents_survives_parquet_and_stays_small(tmp_path: Path) -> None:

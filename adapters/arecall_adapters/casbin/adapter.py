@@ -92,33 +92,41 @@ class CasbinAdapter(Adapter):
         self._look()
         for message in (*self._warnings, *self._unsayable(principals, universe)):
             progress.note(message)
+        road = self._road(universe, progress)
+        known = [principal for principal in principals if road is not None and road.knows(principal)]
+        if road is None or not known or len(road.unsure) == len(universe):
+            self._method = "enforce"
+            yield from plain.listings(self._decide, self._alike(), principals, universe, progress)
+            return
+        self._method = f"fast:{road.name}"
+        if len(known) == len(principals) and not road.unsure:
+            progress.total(len(principals), "principals")
+            for principal in principals:
+                yield Listing(principal, road.allowed(principal))
+                progress.advance()
+            return
+        self._method += "+enforce"
+        unknown = [principal for principal in principals if not road.knows(principal)]
+        progress.note(
+            f"enforce() is asked about {len(unknown):,} principals and {len(road.unsure):,} documents:"
+            " the fast road cannot answer for them"
+        )
+        for rest in plain.listings(self._decide, self._alike(), known, road.unsure, progress):
+            yield Listing(rest.principal, (*road.allowed(rest.principal), *rest.allowed), rest.undecided)
+        yield from plain.listings(self._decide, self._alike(), unknown, universe, progress)
+
+    def _road(self, universe: Sequence[str], progress: Progress) -> fast.Road | None:
+        """Return the fast road; None, and a word why, where it cannot be taken."""
+        if self._only_enforce:
+            return None
         try:
-            plan = fast.plan(self.engine, self.request) if not self._only_enforce else None
+            return fast.Road(fast.plan(self.engine, self.request), universe, progress)
         except UnlistedError as reason:
             progress.note(f"enforce() is asked about every pair: {reason}")
-            plan = None
-        if plan is None:
-            self._method = "enforce"
-            alike = plain.Alike(self.engine, self.request)
-            yield from plain.listings(self._decide, alike, principals, universe, progress)
-            return
-        self._method = f"fast:{plan.name}"
-        road = fast.Road(plan, universe, progress)
-        progress.total(len(principals), "principals")
-        for principal in principals:
-            yield self._listing(road, principal, universe)
-            progress.advance()
+            return None
 
-    def _listing(self, road: fast.Road, principal: str, universe: Sequence[str]) -> Listing:
-        allowed = road.allowed(principal)
-        left = universe if allowed is None else road.unsure
-        if not left:
-            return Listing(principal, allowed or ())
-        self._method = f"{self._method.removesuffix('+enforce')}+enforce"
-        outcomes = {document: self._decide(principal, document) for document in left}
-        found = [document for document, outcome in outcomes.items() if outcome.decision is Decision.ALLOW]
-        undecided = {document: outcome for document, outcome in outcomes.items() if not outcome.decision.plain}
-        return Listing(principal, (*(allowed or ()), *found), undecided)
+    def _alike(self) -> plain.Alike:
+        return plain.Alike(self.engine, self.request)
 
     def method(self) -> str:
         """Name the road: `enforce`, or `fast:` and the matcher's shapes; `+enforce` where some pairs were put to it."""

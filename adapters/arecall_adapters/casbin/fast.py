@@ -361,14 +361,23 @@ class Road:
         fixed = {slot: anyone[slot] for slot in made.split}
         return Group(fixed, [document for document, _ in documents], selections)
 
-    def allowed(self, principal: str) -> tuple[str, ...] | None:
-        """Return what `principal` may read, `unsure` documents aside; None where `enforce()` must be asked about all.
+    @property
+    def name(self) -> str:
+        """The shapes that the matcher is made of."""
+        return self._plan.name
+
+    def knows(self, principal: str) -> bool:
+        """Whether this can answer for `principal`; if not, `enforce()` must be asked about every document."""
+        return self._plan.values(Side.PRINCIPAL, principal) is not None
+
+    def allowed(self, principal: str) -> tuple[str, ...]:
+        """Return what `principal`, whom it knows, may read; `unsure` documents aside.
 
         Principals that may read the same get the same object.
         """
         values = self._plan.values(Side.PRINCIPAL, principal)
         if values is None:
-            return None
+            raise ValueError(f"enforce() must be asked about {principal!r}")
         bits = tuple([self._merged(group, values) for group in self._groups])
         if bits not in self._sets:
             names = (_named(found, group.documents) for found, group in zip(bits, self._groups, strict=True))

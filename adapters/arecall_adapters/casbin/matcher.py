@@ -15,7 +15,6 @@ from arecall_adapters.casbin.engine import Engine
 from arecall_adapters.casbin.links import Links, is_plain
 from arecall_adapters.casbin.shapes import Atom, Equality, Kind, Link, Membership, Operand, Pattern, pattern_functions
 
-
 PROVED = frozenset(
     {
         "cd3734383b436dffa22ec1464695c36f3e685b25cb65f19d98a15d9c316fa3aa",  # pycasbin 2.8

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from arecall.errors import PolicyError, UsageError
-from arecall_adapters.casbin import installed, links
+from arecall_adapters.casbin import links
 from arecall_adapters.casbin.engine import Engine
 from arecall_adapters.casbin.request import Request
 

@@ -144,5 +144,6 @@ ADAPTER = AdapterSpec(
         Capability.PUBLIC: Support(True),
         Capability.EXCLUSION: Support(True),
         Capability.SEARCH: Support(False, "a world has access rules but no text to rank"),
+        Capability.EXPLAIN: Support(False, "a world is small enough to be read"),
     },
 )

@@ -128,6 +128,7 @@ ADAPTER = AdapterSpec(
         Capability.PUBLIC: Support(False, _ONE_PAIR),
         Capability.EXCLUSION: Support(False, "a pair has one decision; write DENY, or no row"),
         Capability.SEARCH: Support(False, "a table has access rules but no text to rank"),
+        Capability.EXPLAIN: Support(False, "a row is all the reason that a table has"),
     },
     options=(
         Option(

@@ -11,6 +11,7 @@ import click
 from arecall.cli.adapters import adapters
 from arecall.cli.diff import diff
 from arecall.cli.evaluate import evaluate
+from arecall.cli.explain import explain
 from arecall.cli.schema import schema
 from arecall.cli.snapshot import snapshot
 from arecall.cli.verify import verify
@@ -54,13 +55,13 @@ The main job, in two steps:
 def cli() -> None:
     """Measure search and RAG per principal, against who may really read what.
 
-    A snapshot freezes what an access-control backend says of every principal and document. An evaluation joins it with a
-    run or delivered lists and with relevance judgements: what each principal found of what that principal may read, what
-    leaked, and what filtering before or after the cut costs.
+    A snapshot freezes what an access-control backend says of every principal and document. An evaluation joins it with
+    a run or delivered lists and with relevance judgements: what each principal found of what that principal may read,
+    what leaked, and what filtering before or after the cut costs.
     """
 
 
-for command in (snapshot, evaluate, diff, verify, adapters, schema):
+for command in (snapshot, evaluate, diff, explain, verify, adapters, schema):
     cli.add_command(command)
 
 

@@ -132,9 +132,9 @@ Exit status: 0 done; 1 a threshold failed; 2 bad usage or input; 3 something is 
 def evaluate(**values: Any) -> None:  # fmt: skip
     """Measure, per principal, what was found of what that principal may read, what leaked, and what filtering costs.
 
-    Give --run, --delivered, or both. From a run come post- and pre-filtering, their gap, and the exposure: what would leak
-    if nothing were filtered. Leaks and gates on U are judged on delivered lists only. No backend and no network is needed:
-    what may be read is in the snapshot.
+    Give --run, --delivered, or both. From a run come post- and pre-filtering, their gap, and the exposure: what would
+    leak if nothing were filtered. Leaks and gates on U are judged on delivered lists only. No backend and no network is
+    needed: what may be read is in the snapshot.
     """
     if values["run"] is None and values["delivered"] is None:
         raise click.UsageError("give --run, --delivered, or both: there is nothing to evaluate")
@@ -158,8 +158,8 @@ def evaluate(**values: Any) -> None:  # fmt: skip
 
 
 def _evaluate(values: dict[str, Any], conditions: list[Condition]) -> Result:
-    from arecall.evaluate import evaluate as evaluation
     from arecall import inputs
+    from arecall.evaluate import evaluate as evaluation
     from arecall.snapshot_file import read_snapshot
 
     def read(name: str, reader: Any, **options: Any) -> Any:

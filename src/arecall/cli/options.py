@@ -22,8 +22,8 @@ allow_incomplete_option = click.option(
 expect_digest_option = click.option(
     "--expect-digest",
     metavar="SHA256",
-    help="Refuse a snapshot with another digest. The digests inside a file detect damage; only one that you learnt by another "
-    "road shows that nobody replaced the file.",
+    help="Refuse a snapshot with another digest. The digests inside a file detect damage; only one that you learnt by "
+    "another road shows that nobody replaced the file.",
 )
 
 

@@ -28,9 +28,8 @@ def progress(*, quiet: bool) -> Iterator[Progress]:
         yield _Notes()
     else:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bars
-        from rich.progress import TaskID
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Bars(*columns, console=Console(stderr=True), transient=True) as bars:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from arecall.adapter import AdapterSpec, Option, OptionKind, Progress
+from arecall.adapter import AdapterSpec, Progress
+from arecall.cli.adapter_commands import AdapterGroup, settings
 from arecall.cli.options import EXISTING, OUTPUT, allow_incomplete_option, quiet_option
 from arecall.cli.progress import progress
 from arecall.errors import UsageError
@@ -18,24 +19,77 @@ if TYPE_CHECKING:
     from arecall.snapshot import Snapshot
 
 
-class _AdapterCommands(click.Group):
-    """A command an installed adapter; an adapter is loaded when its command is looked at."""
+IDS_HELP = "a file with one id a line (or BEIR .jsonl, .parquet)"
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        from arecall import registry
+ASKING = (
+    click.option(
+        "--principals",
+        "principal_ids",
+        metavar="FILE",
+        help=f"Whom to ask about: {IDS_HELP}, or from:delivered, from:groups. Default: all that the backend itself names, "
+        "where it can.",
+    ),
+    click.option(
+        "--documents",
+        "document_ids",
+        metavar="FILE",
+        required=True,
+        help=f"The universe to ask about: {IDS_HELP}, or from:run, from:qrels, from:delivered, joined by +.",
+    ),
+    click.option("--run", "from_run", type=EXISTING, help="The run that from:run reads."),
+    click.option("--qrels", "from_qrels", type=EXISTING, help="The qrels that from:qrels reads."),
+    click.option("--delivered", "from_delivered", type=EXISTING, help="The lists that from:delivered reads."),
+    click.option("--groups", "from_groups", type=EXISTING, help="The groups (TSV) that from:groups reads."),
+    click.option("--chunks", "from_chunks", type=EXISTING, help="The chunk map, where run or lists hold chunks."),
+    click.option(
+        "-o", "--output", type=OUTPUT, required=True, help="Where to write it: .json (readable) or .parquet (large)."
+    ),
+    click.option(
+        "--sample",
+        type=click.IntRange(min=0),
+        default=2000,
+        show_default=True,
+        help="How many pairs of a list to ask again, one by one.",
+    ),
+    click.option(
+        "--sample-seconds",
+        type=click.FloatRange(min=0),
+        default=20.0,
+        show_default=True,
+        help="How long that may take.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Which sample."),
+    click.option(
+        "--allow-drift", is_flag=True, help="Record a policy that changes during the capture instead of failing."
+    ),
+    allow_incomplete_option,
+    quiet_option,
+)
+"""What every adapter's command asks for, beside the adapter's own options."""
 
-        return list(registry.names())
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        from arecall import registry
+def _command(spec: AdapterSpec) -> click.Command:
+    command = click.command(
+        spec.name,
+        help=f"{spec.summary}\n\nEnds with 3 if the backend fails (nothing is written then), or if a pair has no plain "
+        "decision (the snapshot is written).",
+        short_help=spec.summary,
+        epilog="\b\nExamples:\n" + "\n".join(f"  {example}" for example in spec.examples) if spec.examples else None,
+    )
 
-        if cmd_name not in registry.names() and ctx.resilient_parsing:
-            return None
-        return _command(registry.load(cmd_name))
+    def run(**values: Any) -> None:
+        _capture(spec, values)
+
+    decorated: Any = run
+    for decorate in reversed(ASKING):
+        decorated = decorate(decorated)
+    made: click.Command = command(decorated)
+    return made
 
 
 @click.group(
-    cls=_AdapterCommands,
+    cls=AdapterGroup,
+    make=_command,
     epilog="""\b
 Examples:
   arecall snapshot table grants.tsv --documents documents.txt -o before.json
@@ -50,73 +104,6 @@ def snapshot() -> None:
     """
 
 
-TYPES: Mapping[OptionKind, Any] = {
-    OptionKind.TEXT: str,
-    OptionKind.FILE: EXISTING,
-    OptionKind.FLAG: bool,
-    OptionKind.INTEGER: int,
-    OptionKind.NUMBER: float,
-}
-
-IDS_HELP = "a file with one id a line (or BEIR .jsonl, .parquet)"
-
-
-def _command(spec: AdapterSpec) -> click.Command:
-    parameters = [_parameter(option) for option in spec.options]
-    command = click.command(
-        spec.name,
-        help=f"{spec.summary}\n\nEnds with 3 if the backend fails (nothing is written then), or if a pair has no plain "
-        "decision (the snapshot is written).",
-        short_help=spec.summary,
-        epilog="\b\nExamples:\n" + "\n".join(f"  {example}" for example in spec.examples) if spec.examples else None,
-    )
-    asking: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
-        click.option("--principals", "principal_ids", metavar="FILE", help=f"Whom to ask about: {IDS_HELP}, or from:delivered, from:groups. Default: all that the backend itself names, where it can."),
-        click.option("--documents", "document_ids", metavar="FILE", required=True, help=f"The universe to ask about: {IDS_HELP}, or from:run, from:qrels, from:delivered, joined by +."),
-        click.option("--run", "from_run", type=EXISTING, help="The run that from:run reads."),
-        click.option("--qrels", "from_qrels", type=EXISTING, help="The qrels that from:qrels reads."),
-        click.option("--delivered", "from_delivered", type=EXISTING, help="The lists that from:delivered reads."),
-        click.option("--groups", "from_groups", type=EXISTING, help="The groups (TSV) that from:groups reads."),
-        click.option("--chunks", "from_chunks", type=EXISTING, help="The chunk map, where run or lists hold chunks."),
-        click.option("-o", "--output", type=OUTPUT, required=True, help="Where to write it: .json (readable) or .parquet (large)."),
-        click.option("--sample", type=click.IntRange(min=0), default=2000, show_default=True, help="How many pairs of a list to ask again, one by one."),
-        click.option("--sample-seconds", type=click.FloatRange(min=0), default=20.0, show_default=True, help="How long that may take."),
-        click.option("--seed", type=int, default=0, show_default=True, help="Which sample."),
-        click.option("--allow-drift", is_flag=True, help="Record a policy that changes during the capture instead of failing."),
-        allow_incomplete_option,
-        quiet_option,
-    ]  # fmt: skip
-
-    def run(**values: Any) -> None:
-        _capture(spec, values)
-
-    decorated: Any = run
-    for decorate in reversed(asking):
-        decorated = decorate(decorated)
-    made: click.Command = command(decorated)
-    made.params = [*parameters, *made.params]
-    return made
-
-
-def _parameter(option: Option) -> click.Parameter:
-    name = option.name.replace("-", "_")
-    kind = click.Choice(option.choices) if option.choices else TYPES[option.kind]
-    if option.positional:
-        return click.Argument([name], type=kind, required=option.required, nargs=-1 if option.multiple else 1)
-    return click.Option(
-        [f"--{option.name}", name],
-        type=kind,
-        is_flag=option.kind is OptionKind.FLAG,
-        required=option.required,
-        default=option.default,
-        show_default=option.default not in (None, False) and not option.secret,
-        multiple=option.multiple,
-        envvar=option.environment or None,
-        show_envvar=bool(option.environment),
-        help=option.help,
-    )
-
-
 def _capture(spec: AdapterSpec, values: Mapping[str, Any]) -> None:
     from arecall import registry
     from arecall.snapshot_file import check_form, write_snapshot
@@ -124,8 +111,7 @@ def _capture(spec: AdapterSpec, values: Mapping[str, Any]) -> None:
     check_form(values["output"])
     registry.require(spec)
     documents = _documents(values)
-    settings = {option.name.replace("-", "_"): values[option.name.replace("-", "_")] for option in spec.options}
-    with progress(quiet=values["quiet"]) as shown, spec.connect(settings) as adapter:
+    with progress(quiet=values["quiet"]) as shown, spec.connect(settings(spec, values)) as adapter:
         principals = _principals(values, adapter)
         taken = _take(adapter, principals, documents, values, registry.origin(spec.name), shown)
     write_snapshot(taken, values["output"])
@@ -171,7 +157,7 @@ def _take(
     )
 
 
-# -- whom and what to ask about -------------------------------------------------------------------------------------------
+# -- whom and what to ask about ----------------------------------------------------------------------------------------
 
 
 def _documents(values: Mapping[str, Any]) -> Sequence[str]:

@@ -23,8 +23,8 @@ Examples:
 def verify(snapshot: Path, expect_digest: str | None, allow_incomplete: bool, form: str) -> None:
     """Check a snapshot file: schema, digests, counts, completeness.
 
-    Ends with 2 if the file is damaged or not the expected one, and with 3 if a pair has no plain decision. The digests show
-    damage; they do not show who wrote the file (see --expect-digest).
+    Ends with 2 if the file is damaged or not the expected one, and with 3 if a pair has no plain decision. The digests
+    show damage; they do not show who wrote the file (see --expect-digest).
     """
     from arecall.snapshot_file import SCHEMA, read_snapshot
 

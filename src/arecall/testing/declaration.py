@@ -18,6 +18,7 @@ METHODS = {
     Capability.PROVISION: "provision",
     Capability.APPLY: "apply",
     Capability.SEARCH: "search",
+    Capability.EXPLAIN: "explain",
 }
 """The optional methods of the contract, by the capability that promises them."""
 

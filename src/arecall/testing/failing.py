@@ -22,6 +22,7 @@ CALLS: Mapping[str, tuple[Callable[[Adapter], object], Capability | None]] = {
     "principals": (lambda adapter: adapter.principals(), None),
     "apply": (lambda adapter: adapter.apply(STEP.change), Capability.APPLY),
     "search": (lambda adapter: adapter.search("ann", "memo", 10), Capability.SEARCH),
+    "explain": (lambda adapter: adapter.explain("ann", "memo"), Capability.EXPLAIN),
 }
 """Every way to ask a backend, and what it takes."""
 

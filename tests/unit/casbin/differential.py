@@ -69,7 +69,7 @@ class Case:
     may_refuse: bool = False
 
 
-def agree(case: Case) -> None:
+def agree(case: Case, *, only_enforce: bool = False) -> None:
     """Hold every answer of the list road against `enforce()` of an enforcer of its own."""
     attributes = {name: {"domain": domain} for name, domain in DOMAIN_OF.items()}
     adapter = from_enforcer(
@@ -79,9 +79,12 @@ def agree(case: Case) -> None:
         objects=attributes,
         environment={"domain": "t1"},
         allow_empty_policy=True,
+        only_enforce=only_enforce,
     )
     answers = listed(adapter, PRINCIPALS, DOCUMENTS)
-    if not case.may_refuse:
+    if only_enforce:
+        assert adapter.method() == "enforce"
+    elif not case.may_refuse:
         assert adapter.method().startswith("fast:"), adapter.method()
         assert not adapter.method().endswith("+enforce"), adapter.method()
     pairs = {(p, d): case.template.values(p, d) for p in PRINCIPALS for d in DOCUMENTS}

@@ -11,6 +11,7 @@ import pytest
 
 from unit.cli.running import Run
 
+
 @pytest.fixture
 def arecall(tmp_path: Path) -> Run:
     """Run `arecall` with these arguments in an empty folder."""

@@ -18,7 +18,6 @@ import pytest
 from arecall.result import json_schema
 from arecall.snapshot import Snapshot
 from arecall.snapshot_file import read_snapshot, write_snapshot
-
 from unit.cli.running import Run
 
 EVALUATE = ("evaluate", "--qrels", "qrels.trec", "--snapshot", "s.json", "-k", "1,2", "--draws", "50")
@@ -32,7 +31,7 @@ def incomplete(folder: Path) -> None:
     write_snapshot(snapshot, folder / "s.json")
 
 
-# -- snapshot -------------------------------------------------------------------------------------------------------------
+# -- snapshot ----------------------------------------------------------------------------------------------------------
 
 
 def test_snapshot_prints_the_file_and_its_digest(small: Path, arecall: Run) -> None:
@@ -66,7 +65,9 @@ def test_hostile_ids_come_through_byte_for_byte(small: Path, arecall: Run) -> No
     people = ["no", "007", " a", "A", "a", "1e3", "null"]
     (small / "g.tsv").write_text("".join(f"{p}\td1\n" for p in people[:-1]), "utf-8")
     (small / "p.txt").write_text("".join(f"{p}\n" for p in people), "utf-8")
-    done = arecall("snapshot", "table", "g.tsv", "--principals", "p.txt", "--documents", "documents.txt", "-o", "t.json")
+    done = arecall(
+        "snapshot", "table", "g.tsv", "--principals", "p.txt", "--documents", "documents.txt", "-o", "t.json"
+    )
     assert done.returncode == 0, done.stderr
     snapshot = read_snapshot(small / "t.json")
     assert set(snapshot.principals) == set(people)
@@ -98,7 +99,7 @@ def test_a_snapshot_that_cannot_be_meant_is_refused_by_name(
     done = arecall("snapshot", "table", *arguments)
     assert (done.returncode, culprit in done.stderr) == (2, True), done.stderr
     assert "Traceback" not in done.stderr
-    assert not list(small.glob("t.*")) and not list(small.glob(".t.*"))
+    assert not [*small.glob("t.*"), *small.glob(".t.*")]
 
 
 def test_undecided_pairs_are_written_and_end_with_3(small: Path, arecall: Run) -> None:
@@ -111,10 +112,10 @@ def test_undecided_pairs_are_written_and_end_with_3(small: Path, arecall: Run) -
     assert arecall(*arguments, "--allow-incomplete").returncode == 0
 
 
-# -- evaluate -------------------------------------------------------------------------------------------------------------
+# -- evaluate ----------------------------------------------------------------------------------------------------------
 
 
-def test_json_has_the_published_schema_and_all_that_the_issue_of_an_auditor_needs(small: Path, arecall: Run) -> None:
+def test_json_has_the_published_schema_and_names_what_was_evaluated(small: Path, arecall: Run) -> None:
     done = arecall(*EVALUATE, "--run", "run.trec", "--delivered", "leaking.jsonl", "--format", "json")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
@@ -135,11 +136,14 @@ def test_csv_and_json_hold_the_same_rows(small: Path, arecall: Run) -> None:
 def test_pair_rows_are_written_on_request(small: Path, arecall: Run) -> None:
     done = arecall(*EVALUATE, "--run", "run.trec", "--pairs", "pairs.parquet", "--format", "json", "-o", "r.json")
     assert (done.returncode, done.stdout) == (0, "")
-    assert "pairs.parquet" in done.stderr and "r.json" in done.stderr
+    assert "pairs.parquet" in done.stderr
+    assert "r.json" in done.stderr
     rows = pq.read_table(small / "pairs.parquet").to_pylist()
     one = {"measure": "ARecall@1", "filter": "post", "mean": "restricted", "principal": "ann", "query_id": "q1"}
     found = [row for row in rows if one.items() <= row.items()]
-    assert [(row["value"], row["numerator"], row["denominator"], row["state"]) for row in found] == [(0.0, 0.0, 1.0, "ok")]
+    assert [(row["value"], row["numerator"], row["denominator"], row["state"]) for row in found] == [
+        (0.0, 0.0, 1.0, "ok")
+    ]
 
 
 def test_table_names_the_leak_first(small: Path, arecall: Run) -> None:
@@ -228,7 +232,19 @@ def test_a_snapshot_that_is_not_the_expected_one_is_refused(small: Path, arecall
 def test_ctrl_c_leaves_no_half_file(small: Path) -> None:
     lines = "".join(f"q{q} Q0 d{d} {d + 1} {2000 - d} x\n" for q in range(300) for d in range(1, 1500))
     (small / "large.trec").write_text(lines, "utf-8")
-    arguments = [*EVALUATE, "--run", "large.trec", "--format", "json", "-o", "r.json", "--pairs", "p.parquet", "--draws", "2000"]
+    arguments = [
+        *EVALUATE,
+        "--run",
+        "large.trec",
+        "--format",
+        "json",
+        "-o",
+        "r.json",
+        "--pairs",
+        "p.parquet",
+        "--draws",
+        "2000",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "arecall", *arguments], cwd=small, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -254,7 +270,7 @@ def test_a_reader_that_goes_away_is_neither_success_nor_a_failed_gate(small: Pat
     first.stderr.close()
 
 
-# -- diff and verify ------------------------------------------------------------------------------------------------------
+# -- diff and verify ---------------------------------------------------------------------------------------------------
 
 
 def test_diff_names_who_gained_and_lost(small: Path, arecall: Run) -> None:

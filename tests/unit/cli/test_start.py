@@ -12,7 +12,18 @@ import pytest
 
 from unit.cli.running import Run
 
-HEAVY = ("numpy", "scipy", "pyarrow", "rich", "casbin", "pytest", "hypothesis", "openfga_sdk", "elasticsearch", "opensearchpy")
+HEAVY = (
+    "numpy",
+    "scipy",
+    "pyarrow",
+    "rich",
+    "casbin",
+    "pytest",
+    "hypothesis",
+    "openfga_sdk",
+    "elasticsearch",
+    "opensearchpy",
+)
 
 COMMANDS = (
     ("evaluate", ["-k", "--fail-on", "any principal", "Exit status"]),

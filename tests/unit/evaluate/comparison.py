@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -69,7 +69,6 @@ def cases(draw: st.DrawFn, kind: str) -> Case:
         lists = {pair: draw(st.permutations(items))[: draw(LENGTHS)] for pair in (*pairs, extra)}
         return replace(case, delivered=lists)
     ranked = {query: draw(st.permutations(items))[: draw(LENGTHS)] for query in draw(some(QUERIES, least=1))}
-    ranked = {query: own or [items[0]] for query, own in ranked.items()}
     case = replace(
         case,
         run={query: list(own) for query, own in ranked.items()},
@@ -86,11 +85,8 @@ def cases(draw: st.DrawFn, kind: str) -> Case:
 
 def ask(case: Case, *, draws: int = 0, dedupe: Literal["error", "first"] = "error") -> Result:
     """The library's evaluation of the same case."""
-    run: dict[str, Any] | None = None
-    if case.run is not None:
-        run = {query: as_given(ranking) for query, ranking in case.run.items()}
     return evaluate(
-        run=run,
+        run=None if case.run is None else as_given(case.run),
         delivered=None if case.delivered is None else {pair: list(items) for pair, items in case.delivered.items()},
         qrels={query: dict(grades) for query, grades in case.qrels.items()},
         snapshot=Snapshot.from_sets(case.authorized, universe=sorted(case.universe), undecided=case.undecided),
@@ -106,10 +102,12 @@ def ask(case: Case, *, draws: int = 0, dedupe: Literal["error", "first"] = "erro
     )
 
 
-def as_given(ranking: Ranking) -> list[str] | dict[str, float]:
-    """A bare list, or scores by item."""
-    scores = {entry[0]: entry[1] for entry in ranking if not isinstance(entry, str)}
-    return scores or [entry for entry in ranking if isinstance(entry, str)]
+def as_given(run: Mapping[str, Ranking]) -> dict[str, list[str]] | dict[str, dict[str, float]]:
+    """Bare lists, or scores by item."""
+    scores = {q: {entry[0]: entry[1] for entry in own if not isinstance(entry, str)} for q, own in run.items()}
+    if any(scores.values()):
+        return scores
+    return {query: [entry for entry in own if isinstance(entry, str)] for query, own in run.items()}
 
 
 # ---- holding one to the other ----------------------------------------------------------------------------------------

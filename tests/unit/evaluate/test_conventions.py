@@ -324,6 +324,16 @@ def test_a_query_without_a_ranking_is_missing_and_scores_nothing() -> None:
     assert (row.n, row.n_ok, row.n_missing) == (2, 1, 1)
 
 
+@pytest.mark.parametrize("empty", [[], {}], ids=["list", "scores"])
+def test_an_empty_ranking_is_a_ranking(empty: Any) -> None:
+    result = of_run({"q": empty}, {"q": {"a": 1}}, ks=[1])
+    assert state(result) == "ok"
+    assert figures(pair(result, "ARecall@1", "pre")) == (0.0, 0, 1)
+    assert pair(result, "ARecall@1", "gap")["value"] is None
+    assert pair(result, "U@1", "none")["value"] == 0.0
+    assert pair(result, "UReturned@1", "none")["value"] is None
+
+
 def test_a_query_without_a_ranking_is_no_evidence_of_exposure() -> None:
     result = of_run({"other": ["s", "b"]}, {"q": {"a": 1}, "other": {"a": 1}}, ks=[1])
     assert pair(result, "U@1", "none")["value"] is None
@@ -689,6 +699,18 @@ def test_queries_are_drawn_with_all_their_principals() -> None:
     assert interval(result, "ARecall@1", "post", "restricted", level="principals") == (0.0, 1.0)
 
 
+def test_the_mean_of_a_draw_is_over_its_pairs_and_not_over_its_queries() -> None:
+    # Of four queries one has a single pair, found; the others have three pairs each, found by none. The greatest mean
+    # outside of the last 2.5 % has the first query thrice (P = .047): 3 of 3 * 1 + 3 pairs.
+    snapshot = snapshot_of({"p0": ["a", "b"], "p1": ["b"], "p2": ["b"]})
+    run = {f"q{i}": ["a", "d", "c"] for i in range(4)}
+    qrels = {"q0": {"a": 1}, **{f"q{i}": {"b": 1} for i in (1, 2, 3)}}
+    result = of_run(run, qrels, snapshot, ks=[1], draws=2000)
+    row = result.row("ARecall@1", filter="post", mean="restricted", level="pooled")
+    assert (row.n, row.numerator) == (10, 1)
+    assert (row.ci_low, row.ci_high) == (0.0, 0.5)
+
+
 def test_the_same_seed_gives_the_same_interval_and_another_seed_another() -> None:
     grades = {f"q{i}": {d: 1 + (i * j) % 5 for j, d in enumerate("abcd")} for i in range(9)}
     run = {query: ["a", "b", "c", "s"] for query in grades}
@@ -702,6 +724,14 @@ def test_the_same_seed_gives_the_same_interval_and_another_seed_another() -> Non
 def test_one_pair_has_no_interval() -> None:
     run, qrels = found_or_not([True])
     result = of_run(run, qrels, ks=[1], draws=2000)
+    assert interval(result, "ARecall@1", "post", "restricted") == (None, None)
+
+
+def test_one_query_has_no_interval_however_many_ask_it() -> None:
+    # There is nothing to resample: the interval would be the value itself.
+    run, qrels = found_or_not([True])
+    result = of_run(run, qrels, snapshot_of({f"p{i}": READABLE for i in range(5)}), ks=[1], draws=2000)
+    assert result.row("ARecall@1", filter="post", mean="restricted", level="pooled").n == 5
     assert interval(result, "ARecall@1", "post", "restricted") == (None, None)
 
 
@@ -730,6 +760,13 @@ def test_none_of_thirty_lists_leaked_still_allows_a_share_of_11_6_percent() -> N
         assert row.value == 0.0
         assert row.ci_low == 0.0
         assert row.ci_high == pytest.approx(0.1157, abs=5e-5), measure
+
+
+def test_one_clean_list_allows_almost_any_share_of_leaks() -> None:
+    # One list of one leaks with probability .025 or more up to a share of .975.
+    for measure in ("U@2", "Leak@2"):
+        low, high = interval(lists(leaking=0, clean=1), measure, "delivered", "all")
+        assert (low, high) == (0.0, pytest.approx(0.975)), measure
 
 
 def test_leak_takes_a_clopper_pearson_interval() -> None:
