@@ -198,7 +198,7 @@ def flat(name: str) -> Callable[[Path], Scenario]:
             DOCUMENTS,
             lambda principal, document: (principal, need[document], "read"),
             len(lines),
-            lambda: casbin.FastEnforcer(str(folder / "model.conf"), str(folder / "policy.csv"), cache_key_order=[0, 1]),
+            lambda: _fast_enforcer(folder / "model.conf", folder / "policy.csv"),
         )
 
     return made

@@ -6,7 +6,7 @@ Importing this package loads no casbin; `connect`, `from_enforcer` and `empty` d
 from __future__ import annotations
 
 from arecall_adapters.casbin.adapter import CasbinAdapter
-from arecall_adapters.casbin.explanation import Chain, Explanation, explain
+from arecall_adapters.casbin.explanation import Chain, Explanation
 from arecall_adapters.casbin.options import ADAPTER, connect, empty, from_enforcer
 
-__all__ = ["ADAPTER", "CasbinAdapter", "Chain", "Explanation", "connect", "empty", "explain", "from_enforcer"]
+__all__ = ["ADAPTER", "CasbinAdapter", "Chain", "Explanation", "connect", "empty", "from_enforcer"]

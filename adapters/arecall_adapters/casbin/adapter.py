@@ -10,10 +10,11 @@ from arecall.decisions import Decision, Outcome
 from arecall.errors import PolicyError, UsageError
 from arecall.record import Backend, Policy
 from arecall.world import Change, World, changed
-from arecall_adapters.casbin import attributes, fast, installed, links, plain, policy_file, shapes, traps
+from arecall_adapters.casbin import attributes, explanation, fast, installed, links, plain, policy_file, shapes, traps
 from arecall_adapters.casbin import request as requests
 from arecall_adapters.casbin import world as worlds
 from arecall_adapters.casbin.engine import Engine
+from arecall_adapters.casbin.explanation import Explanation
 from arecall_adapters.casbin.matcher import UnlistedError
 from arecall_adapters.casbin.request import MissingContextError, Request
 
@@ -132,6 +133,19 @@ class CasbinAdapter(Adapter):
         """Name the road: `enforce`, or `fast:` and the matcher's shapes; `+enforce` where some pairs were put to it."""
         return self._method
 
+    def explain(self, principal: str, document: str) -> Explanation:
+        """Say which rule and role chain decide a pair, or that none does.
+
+        Raises:
+            PolicyError: the enforcer is disabled.
+        """
+        outcome = self._decide(principal, document)
+        try:
+            values = self.request.values(principal, document)
+        except MissingContextError:
+            values = None
+        return explanation.explain(self.engine, principal, document, outcome, values)
+
     def provision(self, world: World) -> str:
         """Hold `world` in the empty policy; return its digest.
 
@@ -228,6 +242,8 @@ class CasbinAdapter(Adapter):
             settings["context"] = ",".join(engine.context)
         if type(engine.enforcer) is not installed.load().Enforcer:
             settings["enforcer"] = type(engine.enforcer).__qualname__
+        if not engine.effector_fits:
+            settings["effector"] = type(engine.core.eft).__qualname__
         if engine.managers:
             settings["role_managers"] = {name: links.describe(manager) for name, manager in engine.managers.items()}
         functions = shapes.registered(engine.functions)

@@ -31,9 +31,10 @@ STATES: tuple[State, ...] = tuple(
 class Merge:
     """An effector, written out: in which states `enforce()` looks at no further rule, and what each state ends in.
 
-    `enforce()` goes through the rules in order and collects the effects of those that match. After each match it asks the
-    effector for an intermediate effect, and stops if that is not indeterminate; at the end it asks for the final one. Both
-    answers depend on the set of effects alone, so this table, which the effector itself fills, is all there is to know.
+    `enforce()` goes through the rules in order and collects the effects of those that match. After each match it asks
+    the effector for an intermediate effect, and stops if that is not indeterminate; at the end it asks for the final
+    one. Both answers depend on the set of effects alone, so this table, which the effector itself fills, is all there
+    is to know.
     """
 
     stops: Mapping[State, bool]

@@ -54,20 +54,30 @@ class Engine:
 
     @property
     def effect(self) -> str:
-        """The effect that the enforcer was made with. `enforce()` uses this one whatever effect type a context names."""
+        """The effect, as casbin keeps it. `enforce()` uses this one whatever effect type a context names."""
         return str(self.model["e"]["e"].value)
 
     @property
     def allows_by_default(self) -> bool:
-        """Whether a pair that no rule matches is allowed."""
-        return self.effect == "!some(where (p_eft == deny))"
+        """Whether a pair that no rule matches is allowed, as the effector says that `enforce()` asks."""
+        effector = installed.load().effect.Effector
+        return bool(self.core.eft.final_effect({effector.INDETERMINATE}) == effector.ALLOW)
+
+    @property
+    def effector_fits(self) -> bool:
+        """Whether the effector is the one that casbin makes for the model's effect; a caller may have set another."""
+        try:
+            made = installed.load().effect.get_effector(self.effect)
+        except RuntimeError:  # a model that was set later, with an effect that casbin does not know
+            return False
+        return type(self.core.eft) is type(made)
 
     @property
     def managers(self) -> dict[str, Any]:
         """The role manager that `enforce()` asks for each role definition.
 
-        Where one definition has conditions, all are asked of conditional managers; a definition without conditions has none
-        (None), and then links nothing but equal names.
+        Where one definition has conditions, all are asked of conditional managers; a definition without conditions
+        has none (None), and then links nothing but equal names.
         """
         definitions = (self.model["g"] or {}).items()
         if self.core.cond_rm_map:
@@ -76,20 +86,22 @@ class Engine:
 
     @property
     def functions(self) -> dict[str, Any]:
-        """The functions that a matcher can call, role definitions aside (`enforce()` leaves those of its last call there)."""
-        return {name: f for name, f in self.core.fm.get_functions().items() if name not in self.managers}
+        """The functions that a matcher can call, without the role definitions that `enforce()` puts among them."""
+        definitions = self.managers.keys()
+        return {name: found for name, found in self.core.fm.get_functions().items() if name not in definitions}
 
     def parse(self, expression: str) -> ast.expr:
         """Read a matcher as `enforce()` does, with its own replacements. Raises what that raises."""
         tree = self.core._get_expression(expression, self.functions).ast_parsed_value
-        if not isinstance(tree, ast.expr):
-            raise SyntaxError("the matcher is no expression")
-        return tree
+        if isinstance(tree, ast.expr):
+            return tree
+        raise SyntaxError("it is empty")
 
     def expressions(self) -> Iterator[ast.expr]:
-        """Yield every expression that `enforce()` may evaluate: the matcher, or with `eval()` one for each text of a rule.
+        """Yield every expression that `enforce()` may evaluate.
 
-        A rule that cannot be put into the matcher, or that is then no expression, is left out; `enforce()` raises there.
+        That is the matcher, or with `eval()` one for each text that a rule puts into it. A rule with which it is no
+        expression is left out; `enforce()` raises there.
 
         Raises:
             SyntaxError: the matcher itself is no expression.

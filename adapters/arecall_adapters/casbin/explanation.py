@@ -10,10 +10,8 @@ from typing import Any
 
 from arecall.decisions import Outcome
 from arecall_adapters.casbin import links
-from arecall_adapters.casbin.adapter import CasbinAdapter
 from arecall_adapters.casbin.attributes import plain
 from arecall_adapters.casbin.engine import Engine
-from arecall_adapters.casbin.request import MissingContextError
 
 SHOWN = 20
 """How many names are listed at once."""
@@ -28,8 +26,8 @@ class Chain:
     domain: str | None = None
 
     def __str__(self) -> str:
-        within = f" in {self.domain}" if self.domain is not None else ""
-        return f"{self.definition}{within}: {' -> '.join(self.names)}"
+        within = f" in {_shown(self.domain)}" if self.domain is not None else ""
+        return f"{self.definition}{within}: {' -> '.join(map(_shown, self.names))}"
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Explanation:
     Attributes:
         principal, document: the pair.
         outcome: what `enforce()` says of it.
-        request: the values that it is asked with.
+        request: the values that it is asked with; empty where they could not be had.
         rule: the rule that decides, its type first; None if none does.
         position: where that rule stands among those of its type, from 1.
         chains: the role chains that the rule stands on.
@@ -59,13 +57,13 @@ class Explanation:
 
     def render(self) -> str:
         """Write it for a reader, a line each."""
-        lines = [f"{self.principal} reads {self.document}: {self.outcome.decision.value}"]
+        lines = [f"{_shown(self.principal)} reads {_shown(self.document)}: {self.outcome.decision.value}"]
         if self.outcome.reason:
             lines.append(f"  because  {self.outcome.reason}")
         if self.request:
-            lines.append(f"  request  {', '.join(str(plain(value)) for value in self.request)}")
+            lines.append(f"  request  {', '.join(map(_shown, self.request))}")
         if self.rule is not None:
-            lines.append(f"  rule     {', '.join(map(str, self.rule))}  (number {self.position} of its type)")
+            lines.append(f"  rule     {', '.join(map(_shown, self.rule))}  (number {self.position} of its type)")
         lines += [f"  link     {chain}" for chain in self.chains]
         lines.append(f"  effect   {self.effect}")
         if self.remark:
@@ -73,21 +71,41 @@ class Explanation:
         return "\n".join(lines)
 
 
-def explain(adapter: CasbinAdapter, principal: str, document: str) -> Explanation:
-    """Say which rule and role chain decide a pair, or that none does.
+def _shown(value: Any) -> str:
+    """Write a value so that it can be told from its neighbours: as it is, or quoted where it has blanks or is odd."""
+    text = str(value)
+    plainly = text == text.strip() and text.isprintable() and "," not in text
+    return text if text and plainly else repr(value)
 
-    Raises:
-        PolicyError: the enforcer is disabled.
+
+def explain(
+    engine: Engine, principal: str, document: str, outcome: Outcome, values: Sequence[Any] | None
+) -> Explanation:
+    """Say which rule and role chain made `outcome` of a request's `values`, or that none did.
+
+    Args:
+        engine: the enforcer that decided.
+        principal: the pair's principal.
+        document: the pair's document.
+        outcome: what `enforce()` said.
+        values: what it was asked with; None where they could not be had.
     """
-    engine = adapter.engine
-    (outcome,) = adapter.check(principal, [document])
-    if not outcome.decision.plain:
-        try:
-            values = adapter.request.values(principal, document)
-        except MissingContextError:
-            values = ()
-        return Explanation(principal, document, outcome, values, None, None, (), engine.effect, "")
-    values = adapter.request.values(principal, document)
+
+    def explained(rule: Sequence[Any] = (), chains: Sequence[Chain] = (), remark: str = "") -> Explanation:
+        return Explanation(
+            principal,
+            document,
+            outcome,
+            tuple(map(plain, values or ())),
+            (engine.policy_type, *rule) if rule else None,
+            [list(each) for each in engine.rules].index(list(rule)) + 1 if rule else None,
+            tuple(chains),
+            engine.effect,
+            remark,
+        )
+
+    if values is None or not outcome.decision.plain:
+        return explained()
     allowed, rule = engine.deciding_rule(values)
     if not _says(engine, rule, allowed):
         # casbin 1.43 names no rule unless it ended the search, pycasbin the last one that matched, whatever it says.
@@ -95,17 +113,11 @@ def explain(adapter: CasbinAdapter, principal: str, document: str) -> Explanatio
         if allowed and not engine.allows_by_default:
             rule = next((list(each) for each in engine.rules if _allows_alone(engine, each, values)), [])
     if rule:
-        position = [list(each) for each in engine.rules].index(rule) + 1
-        named = (engine.policy_type, *rule)
-        chains = tuple(_chains(engine, values, dict(zip(engine.policy_tokens, rule, strict=False))))
-        return Explanation(principal, document, outcome, values, named, position, chains, engine.effect, "")
+        return explained(rule, list(_chains(engine, values, dict(zip(engine.policy_tokens, rule, strict=False)))))
     remark = "no rule decides; the effect " + (
         "allows what no rule denies" if allowed else "denies what no rule allows"
     )
-    linked = "; ".join(_linked(engine, values))
-    return Explanation(
-        principal, document, outcome, values, None, None, (), engine.effect, f"{remark}; {linked}" if linked else remark
-    )
+    return explained(remark="; ".join((remark, *_linked(engine, values))))
 
 
 def _says(engine: Engine, rule: Sequence[Any], allowed: bool) -> bool:

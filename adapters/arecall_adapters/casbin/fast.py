@@ -300,8 +300,8 @@ Match = tuple[int, Effect, int]
 class Group:
     """Documents that agree on the split slots.
 
-    `fixed` holds the values of those slots, `documents` which document each bit stands for, and `selections` the matches
-    that a principal selects from, for each conjunction.
+    `fixed` holds the values of those slots, `documents` which document each bit stands for, and `selections` the
+    matches that a principal selects from, for each conjunction.
     """
 
     fixed: Mapping[int, str]

@@ -86,9 +86,10 @@ def _remove(graph: Manager, name: str) -> None:
 class Links:
     """Which of the names `among` a name is linked to, as a plain role manager's own `has_link` says.
 
-    `has_link` follows nothing but what `get_roles` returns, so whatever it can reach is in the closure of `get_roles`; the
-    closure only narrows down what is worth asking. Each name in it is put to `has_link`, which has the last word, and the
-    limit on depth. A name that has no node in a plain graph has no links, and is linked to itself alone.
+    `has_link` follows nothing but what `get_roles` returns, so whatever it can reach is in the closure of
+    `get_roles`; the closure only narrows down what is worth asking. Each name in it is put to `has_link`, which has
+    the last word, and the limit on depth. A name that has no node in a plain graph has no links, and is linked to
+    itself alone.
     """
 
     def __init__(self, manager: Manager, among: Collection[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -73,17 +72,13 @@ def from_enforcer(
 ) -> CasbinAdapter:
     """Ask an enforcer that the caller built: with any casbin adapter, custom functions, matching functions, conditions.
 
-    Args:
-        enforcer: a `casbin.Enforcer`, or what behaves like one. Closing the adapter does not close it.
-        request: how a pair becomes a request; see `request.parse`.
-        action: what `{action}` in the request is.
-        context: the request, policy, effect and matcher types to ask for (an `EnforceContext`): `("r2", "p2", "e", "m2")`.
-        subjects: attributes by principal, as `{subject}` and `{subject.name}`.
-        objects: attributes by document, as `{object}` and `{object.name}`.
-        environment: attributes that all pairs share, as `{environment.name}` or `{name}`.
-        allow_empty_policy: ask a policy without rules.
-        only_enforce: never take the fast road.
-        identity: what the policy is called in the record, as in `{"database": "access"}`; no secrets.
+    Args: enforcer: a `casbin.Enforcer`, or what behaves like one. Closing the adapter does not close it. request: how
+        a pair becomes a request; see `request.parse`. action: what `{action}` in the request is. context: the
+        request, policy, effect and matcher types to ask for (an `EnforceContext`): `("r2", "p2", "e", "m2")`.
+        subjects: attributes by principal, as `{subject}` and `{subject.name}`. objects: attributes by document, as
+        `{object}` and `{object.name}`. environment: attributes that all pairs share, as `{environment.name}` or
+        `{name}`. allow_empty_policy: ask a policy without rules. only_enforce: never take the fast road. identity:
+        what the policy is called in the record, as in `{"database": "access"}`; no secrets.
 
     Raises:
         MissingExtra: casbin is not installed.
@@ -168,8 +163,8 @@ def _built(name: str) -> Any:
     if not colon:
         raise UsageError(f"--enforcer {name!r} is no MODULE:FUNCTION")
     installed.load()
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
     try:
         built = getattr(importlib.import_module(module), function)()
     except Exception as error:
@@ -194,6 +189,7 @@ ADAPTER = AdapterSpec(
         Capability.NESTED_GROUPS: Support(True, "up to nine deep: casbin follows no more links in a row"),
         Capability.PUBLIC: Support(True),
         Capability.EXCLUSION: Support(True),
+        Capability.EXPLAIN: Support(True),
         Capability.SEARCH: Support(False, "an access-control engine has no documents to rank"),
     },
     options=(
@@ -213,8 +209,7 @@ ADAPTER = AdapterSpec(
     extra="casbin",
     needs=("casbin",),
     examples=(
-        "arecall snapshot casbin --model rbac.conf --policy policy.csv --out snapshot.json",
-        "arecall snapshot casbin --model abac.conf --policy policy.csv --request '{subject}, {object}, {action}'"
-        " --subjects people.jsonl --objects documents.jsonl --out snapshot.json",
+        "arecall snapshot casbin --model rbac.conf --policy policy.csv --principals people.txt --documents ids.txt -o s.json",
+        "arecall explain casbin --model rbac.conf --policy policy.csv ann memo-7",
     ),
 )

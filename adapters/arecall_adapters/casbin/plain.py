@@ -1,16 +1,17 @@
 """The plain road: `enforce()` is asked, once for all pairs for which it provably evaluates the same.
 
-Two principals are alike if the matcher cannot tell them apart: every value of the request that depends on the principal
-is equal, or is read only by atoms of the allow-list, each of which answers the same for every rule. `enforce()` then goes
-through the same rules with the same results, whatever else the matcher asks, provided that this depends on its arguments
-alone. The same holds for documents. Where a matcher calls a function of the user's, a method, `timeMatch`, or a role
-manager with patterns or conditions, nobody is taken for alike.
+Two principals are alike if the matcher cannot tell them apart: every value of the request that depends on the
+principal is equal, or is read only by atoms of the allow-list, each of which answers the same for every rule.
+`enforce()` then goes through the same rules with the same results, whatever else the matcher asks, provided that this
+depends on its arguments alone. The same holds for documents. Where a matcher calls a function of the user's, a
+method, `timeMatch`, or a role manager with patterns or conditions, nobody is taken for alike.
 """
 
 from __future__ import annotations
 
 import ast
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -130,7 +131,9 @@ def _is_json(value: Any) -> bool:
         return all(_is_json(value[name]) for name in value)
     if type(value) is list:
         return all(map(_is_json, value))
-    return value is None or type(value) in (str, int, float, bool)
+    if type(value) is float:
+        return not math.isnan(value)  # `in` tells one NaN from another
+    return value is None or type(value) in (str, int, bool)
 
 
 def listings(

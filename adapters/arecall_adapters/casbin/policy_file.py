@@ -1,7 +1,7 @@
 """A policy from CSV: loaded by casbin's own file adapter, and held against the lines of the file.
 
-That adapter is no CSV reader. It knows no quotes, strips blanks, splits at every comma outside brackets, and skips a line
-whose type the model does not define without a word.
+That adapter is no CSV reader. It knows no quotes, strips blanks, splits at every comma outside brackets, and skips a
+line whose type the model does not define without a word.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ def _quoted(path: Path, lines: Iterable[Line]) -> Iterator[str]:
         if '"' in line and any(len(field) > 1 and field[0] == field[-1] == '"' for field in _csv(line)):
             found.append((number, line))
     if found:
-        yield _named("casbin reads no quotes: they are part of what these lines say", path, found)
+        # The warning is recorded, and a record must not depend on where the file is.
+        yield _named("casbin reads no quotes: they are part of what these lines say", Path(path.name), found)
 
 
 def _csv(line: str) -> list[str]:

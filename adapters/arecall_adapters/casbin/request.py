@@ -70,8 +70,8 @@ class Slot:
 def parse(template: str) -> tuple[Slot, ...]:
     """Read a template such as `"{principal}, {environment.domain}, {document}, {action}"`.
 
-    Values are separated by commas and stripped of blanks. `{name}` of any other name is `{environment.name}`; braces that
-    are meant are doubled.
+    Values are separated by commas and stripped of blanks. `{name}` of any other name is `{environment.name}`; braces
+    that are meant are doubled.
 
     Raises:
         UsageError: the template is malformed.
@@ -84,9 +84,7 @@ def parse(template: str) -> tuple[Slot, ...]:
                 if literal:
                     parts.append(literal)
                 if name is not None:
-                    if spec or conversion:
-                        raise ValueError("formats and conversions are not supported")
-                    parts.append(_reference(name))
+                    parts.append(_reference(name, spec or conversion))
         except ValueError as error:
             raise UsageError(
                 f"the request template {template!r} cannot be read at {text.strip()!r}: {error}"
@@ -97,8 +95,10 @@ def parse(template: str) -> tuple[Slot, ...]:
     return tuple(slots)
 
 
-def _reference(name: str) -> Reference:
+def _reference(name: str, extras: str | None) -> Reference:
     source, *path = name.split(".")
+    if extras:
+        raise ValueError("formats and conversions are not supported")
     if not source or not all(path):
         raise ValueError(f"{{{name}}} names nothing")
     if source in ("principal", "document", "action") and path:

@@ -1,14 +1,16 @@
-"""The allow-list: the atoms of a matcher that the fast road answers without `enforce()`, each with the reason why it may.
+"""The allow-list: the atoms of a matcher that the fast road answers without `enforce()`, and why it may.
 
-What every shape here relies on, and what `matcher` and `fast` make sure of before one is used:
+Each shape says why its answer is the one that `enforce()` would compute. What all of them rely on, and what `matcher`
+and `fast` make sure of before one is used:
 
-* All operands are exact `str`: values of the request, fields of a rule, literals of the matcher. No operand is an object with
-  methods of its own, so `==`, `in` and a call depend on the strings alone and have no side effects.
-* Every atom yields a `bool`. `and`, `or` and `not` of bools are bools in casbin's evaluator too, so a matcher of such atoms
-  never ends in "matcher result should be bool", and the order in which its atoms are asked cannot be seen: unless one raises.
-* Where an atom can raise, its shape says for which operand, and by what test that is known without asking a pair. A rule's
-  field that can raise refuses the fast road; a principal or document that can is put to `enforce()`, which then raises, or
-  does not, as it would have.
+* All operands are exact `str`: values of the request, fields of a rule, literals of the matcher. No operand is an
+  object with methods of its own, so `==`, `in` and a call depend on the strings alone and have no side effects.
+* Every atom yields a `bool`. `and`, `or` and `not` of bools are bools in casbin's evaluator too, so a matcher of such
+  atoms never ends in "matcher result should be bool", and the order in which its atoms are asked cannot be seen:
+  unless one raises.
+* Where an atom can raise, its shape says for which operand, and by what test that is known without asking a pair. A
+  rule's field that can raise refuses the fast road; a principal or document that can is put to `enforce()`, which
+  then raises, or does not, as it would have.
 """
 
 from __future__ import annotations
@@ -102,9 +104,9 @@ class Equality(Atom):
 class Membership(Atom):
     """`r.x in ("a", "b")` and `p.y in [...]`, with literals only, and the same with `not in`.
 
-    casbin's evaluator builds the list, tuple or set of literals and calls `operator.contains` on it, which compares with
-    `==` (by identity or equality, which on strings is equality). So does this. A literal *string* on the right would be
-    a search for a substring, and is not of this shape.
+    casbin's evaluator builds the list, tuple or set of literals and calls `operator.contains` on it, which compares
+    with `==` (by identity or equality, which on strings is equality). So does this. A literal *string* on the right
+    would be a search for a substring, and is not of this shape.
     """
 
     shape = "membership"
@@ -130,10 +132,11 @@ class Membership(Atom):
 class Link(Atom):
     """`g(r.sub, p.sub)`, `g(r.sub, p.sub, r.dom)`, `g("*", p.sub)`: any role definition, with or without a domain.
 
-    casbin's `g` returns `has_link(name1, name2)`, or `has_link(name1, name2, str(domain))`, of the role manager that the
-    definition holds (not of the enforcer's table of managers, which may differ). So does this, through `Links`: every
-    answer is that of the same manager's `has_link`, with its limit on depth. The shape is taken only for plain managers
-    (`is_plain`): there an answer depends on the links alone, not on what was asked before, and nothing raises.
+    casbin's `g` returns `has_link(name1, name2)`, or `has_link(name1, name2, str(domain))`, of the role manager that
+    the definition holds (not of the enforcer's table of managers, which may differ). So does this, through `Links`:
+    every answer is that of the same manager's `has_link`, with its limit on depth. The shape is taken only for plain
+    managers (`is_plain`): there an answer depends on the links alone, not on what was asked before, and nothing
+    raises.
     """
 
     shape = "link"
@@ -163,16 +166,17 @@ class Link(Atom):
 class Pattern(Atom):
     """`keyMatch(r.obj, p.obj)` and casbin's other matching functions, but not `timeMatch`, which reads the clock.
 
-    The very function is called that `enforce()` would call; it is taken only while the name still stands for casbin's own.
-    All of them return a `bool` and look at their two strings alone. What can raise:
+    The very function is called that `enforce()` would call; it is taken only while the name still stands for casbin's
+    own. All of them return a `bool` and look at their two strings alone. What can raise:
 
     * `keyMatch` compares prefixes and never raises.
-    * `keyMatch2`, `keyMatch3`, `keyMatch5`, `regexMatch` and `globMatch` compile the second argument, and raise if it is no
-      pattern, whatever the first is: so a pattern that can be matched against "" is safe with every string.
+    * `keyMatch2`, `keyMatch3`, `keyMatch5`, `regexMatch` and `globMatch` compile the second argument, and raise if it
+      is no pattern, whatever the first is: so a pattern that can be matched against "" is safe with every string.
     * `keyMatch4` also raises on a match if the pattern has groups of its own beside the `{names}`: a pattern with a
       parenthesis is never taken for safe.
     * casbin 1.43's `globMatch` calls itself for every `*`: a pattern with very many is never taken for safe.
-    * `ipMatch` raises if the first argument is no address, whatever the second is (that one it takes for a string then).
+    * `ipMatch` raises if the first argument is no address, whatever the second is (that one it takes for a string
+      then).
     """
 
     shape = "pattern"

@@ -69,10 +69,9 @@ def ask(row: Row, cases: Path) -> Asked:
     objects: dict[str, Any] = {}
     shared: dict[str, Any] = {}
     principal, document = PRINCIPAL, DOCUMENT
-    for token, value in zip(tokens, values, strict=True):
+    for token, given in zip(tokens, values, strict=True):
         name = token.partition("_")[2].split()[0]
-        if isinstance(value, dict):
-            value = value.get("__obj__", value)
+        value = given.get("__obj__", given) if isinstance(given, dict) else given
         if name == "sub" and isinstance(value, dict):
             template.append("{subject}")
             subjects[principal] = value

@@ -107,7 +107,7 @@ def _enforcer(case: Case) -> Any:
 
 def rules(*fields: st.SearchStrategy[str], kind: str = "p", most: int = 8) -> st.SearchStrategy[list[Rule]]:
     """Generate rules of one type; there may be none, and the same twice."""
-    return st.lists(st.tuples(st.just(kind), *fields), max_size=most).map(lambda found: list(found))
+    return st.lists(st.tuples(st.just(kind), *fields), max_size=most).map(list)
 
 
 def _joined(*parts: st.SearchStrategy[list[Rule]]) -> st.SearchStrategy[list[Rule]]:
@@ -289,7 +289,7 @@ subject_priority = _cases(
         st.lists(
             st.sampled_from((("g", "ann", "role"), ("g", "bob", "role"), ("g", "role", "team"), ("g", "ann", "team"))),
             max_size=4,
-        ).map(lambda found: list(found)),
+        ).map(list),
     ),
     roles={"g": "_, _"},
     effects=(SUBJECT_PRIORITY,),

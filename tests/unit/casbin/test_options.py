@@ -83,7 +83,7 @@ def test_attributes_and_values_come_from_files_and_options(files: Mapping[str, A
 
 @pytest.mark.parametrize("values", [("domain",), ("=t1",), ("a-b=1",), ("x=1", "x=2")])
 def test_a_malformed_value_is_refused(files: Mapping[str, Any], values: tuple[str, ...]) -> None:
-    with pytest.raises(UsageError, match="no NAME=VALUE|given twice"):
+    with pytest.raises(UsageError, match=r"no NAME=VALUE|given twice"):
         connect({**files, "value": values})
 
 
@@ -253,6 +253,46 @@ def test_the_record_names_what_decides(files: Mapping[str, Any]) -> None:
 def test_an_effect_that_allows_by_default_is_named() -> None:
     found = _described(from_enforcer(enforcer(model("r.sub == p.sub", effect=DENY_OVERRIDE), RULES)))
     assert (found.missing_acl, found.missing_identity) == ("allow", "allow")
+
+
+def test_an_effector_that_was_set_is_asked_and_named() -> None:
+    made = enforcer(model("r.sub == p.sub"), RULES)
+    made.set_effector(casbin.effect.DenyOverrideEffector())
+    adapter = from_enforcer(made)
+    found = _described(adapter)
+    assert (found.missing_acl, found.settings["effector"]) == ("allow", "DenyOverrideEffector")
+    assert listed(adapter, ["eve"], ["d1"]) == checked(adapter, ["eve"], ["d1"]) == {("eve", "d1"): Decision.ALLOW}
+    assert adapter.method() == "fast:equality"
+
+
+def test_an_effector_of_the_users_is_asked_plainly() -> None:
+    class Contrary(casbin.effect.AllowOverrideEffector):  # type: ignore[misc]
+        def final_effect(self, effects: Any) -> Any:
+            allow = casbin.effect.Effector.ALLOW
+            return casbin.effect.Effector.DENY if allow in effects else allow
+
+    made = enforcer(model("r.sub == p.sub"), RULES)
+    made.set_effector(Contrary())
+    adapter = from_enforcer(made)
+    answers = listed(adapter, ["ann", "eve"], ["d1"])
+    assert answers == {("ann", "d1"): Decision.DENY, ("eve", "d1"): Decision.ALLOW}
+    assert (adapter.method(), _described(adapter).missing_acl) == ("enforce", "allow")
+
+
+def test_links_that_were_not_built_are_not_followed() -> None:
+    made = casbin.Enforcer(casbin.Enforcer.new_model(text=model("g(r.sub, p.sub)", roles={"g": "_, _"})))
+    made.enable_auto_build_role_links(False)
+    made.set_adapter(
+        enforcer(
+            model("g(r.sub, p.sub)", roles={"g": "_, _"}), [("p", "staff", "d", "r"), ("g", "ann", "staff")]
+        ).get_adapter()
+    )
+    made.load_policy()
+    adapter = from_enforcer(made)
+    assert listed(adapter, ["ann", "staff"], ["d"]) == {("ann", "d"): Decision.DENY, ("staff", "d"): Decision.ALLOW}
+    assert adapter.method() == "fast:link"
+    made.build_role_links()
+    assert listed(adapter, ["ann"], ["d"]) == checked(adapter, ["ann"], ["d"]) == {("ann", "d"): Decision.ALLOW}
 
 
 def test_role_managers_are_described() -> None:

@@ -27,8 +27,9 @@ def test_a_template_makes_the_values_of_a_request() -> None:
         "objects": {"d1": Attributes({"tags": ["x"]})},
         "environment": Attributes({"domain": "t1"}),
     }
-    template = "{principal}, user:{principal}, {document},{action}, {subject.age}, {subject.team.name}, {object.tags}, {domain}, lit"
-    assert _values(template, **given) == ("ann", "user:ann", "d1", "write", 20, "red", ["x"], "t1", "lit")
+    template = "{principal}, user:{principal}, {document},{action}, {subject.age}, {subject.team.name}, {object.tags}"
+    assert _values(template, **given) == ("ann", "user:ann", "d1", "write", 20, "red", ["x"])
+    assert _values("{domain}, a literal, {action}", **given) == ("t1", "a literal", "write")
 
 
 def test_ids_are_never_changed() -> None:

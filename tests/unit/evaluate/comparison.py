@@ -33,8 +33,11 @@ def some(values: Sequence[str], *, least: int = 0) -> st.SearchStrategy[list[str
 
 
 @st.composite
-def cases(draw: st.DrawFn, kind: str) -> Case:
-    """A small evaluation of a run (`kind="run"`) or of delivered lists (`kind="delivered"`), with every oddity."""
+def cases(draw: st.DrawFn, kind: str, *, chunked: bool = False) -> Case:
+    """A small evaluation of a run (`kind="run"`) or of delivered lists (`kind="delivered"`), with every oddity.
+
+    Lists hold documents, or chunks of few documents, so that most have more than one.
+    """
     outside = draw(st.sampled_from((*(None for _ in range(20)), *DOCUMENTS)))
     universe = sorted(set(DOCUMENTS) - {outside})
     principals = draw(some(PRINCIPALS, least=1))
@@ -44,8 +47,8 @@ def cases(draw: st.DrawFn, kind: str) -> Case:
     if denied and draw(st.integers(0, 4)) == 4:
         undecided[draw(st.sampled_from(denied))] = draw(st.sampled_from(("CONDITIONAL", "ERROR")))
     chunks = None
-    if draw(st.integers(0, 2)) == 2:
-        chunks = dict(zip(CHUNKS, draw(st.tuples(*(st.sampled_from(DOCUMENTS) for _ in CHUNKS))), strict=True))
+    if chunked:
+        chunks = dict(zip(CHUNKS, draw(st.tuples(*(st.sampled_from(DOCUMENTS[:4]) for _ in CHUNKS))), strict=True))
     items = DOCUMENTS if chunks is None else CHUNKS
     judged = draw(some(QUERIES, least=1))
     grades = {query: draw(st.tuples(*(st.sampled_from(GRADES) for _ in DOCUMENTS))) for query in judged}
@@ -58,7 +61,7 @@ def cases(draw: st.DrawFn, kind: str) -> Case:
         universe=set(universe),
         undecided=undecided,
         chunks=chunks,
-        cut=draw(st.sampled_from(("document", "chunk"))) if chunks is not None else "document",
+        cut=draw(st.sampled_from(("chunk", "document"))) if chunked else "document",
         ks=draw(st.lists(st.sampled_from((2, 1, 3, 4, 7)), min_size=1, max_size=3, unique=True)),
         relevance_level=draw(st.sampled_from((1, 1, 2))),
         groups={group: draw(some(principals, least=1)) for group in draw(some(("g1", "g2")))},

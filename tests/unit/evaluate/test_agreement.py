@@ -26,8 +26,20 @@ def test_a_run_is_evaluated_as_the_reference_does(case: Case) -> None:
 
 
 @small
+@given(case=cases("run", chunked=True))
+def test_a_run_of_chunks_is_evaluated_as_the_reference_does(case: Case) -> None:
+    assert_agreement(case)
+
+
+@small
 @given(case=cases("delivered"))
 def test_delivered_lists_are_evaluated_as_the_reference_does(case: Case) -> None:
+    assert_agreement(case)
+
+
+@small
+@given(case=cases("delivered", chunked=True))
+def test_delivered_lists_of_chunks_are_evaluated_as_the_reference_does(case: Case) -> None:
     assert_agreement(case)
 
 
@@ -35,7 +47,7 @@ def test_delivered_lists_are_evaluated_as_the_reference_does(case: Case) -> None
 
 
 @settings(small, max_examples=75)
-@given(case=cases("run"))
+@given(case=cases("run") | cases("run", chunked=True))
 def test_the_gap_is_never_negative_in_any_order_nor_in_any_mean(case: Case) -> None:
     result = ask(case)
     for (measure, filtering, _, _), row in pair_rows(result).items():
@@ -52,7 +64,7 @@ def test_the_gap_is_never_negative_in_any_order_nor_in_any_mean(case: Case) -> N
 
 
 @settings(small, max_examples=75)
-@given(case=cases("run"))
+@given(case=cases("run") | cases("run", chunked=True))
 def test_where_everything_may_be_read_arecall_is_recall(case: Case) -> None:
     everything = set().union(case.universe, *case.qrels.values())
     for entry in (entry for ranking in (case.run or {}).values() for entry in ranking):
@@ -80,7 +92,7 @@ def test_where_everything_may_be_read_arecall_is_recall(case: Case) -> None:
 
 
 @settings(small, max_examples=75)
-@given(case=cases("run"))
+@given(case=cases("run") | cases("run", chunked=True))
 def test_pre_filtering_never_finds_less_than_post_filtering(case: Case) -> None:
     rows = pair_rows(ask(case))
     for (measure, filtering, principal, query), row in rows.items():

@@ -503,6 +503,26 @@ def test_three_chunks_of_one_document_take_three_places_of_chunks() -> None:
     assert figures(pair(result, "ChunkU@2", "none")) == (1.0, 2, 2)
 
 
+def test_a_cut_at_chunks_counts_slots_also_after_filtering() -> None:
+    # c1 and c2 fill both places of the pre-filtered list, though b would be its second document.
+    chunks = {"c1": "a", "c2": "a", "c3": "b", "c4": "s"}
+    result = of_run({"q": ["c4", "c1", "c2", "c3"]}, {"q": {"b": 1}}, ks=[2, 3], chunks=chunks, cut="chunk")
+    for k, found, reciprocal in ((2, 0, 0.0), (3, 1, 0.5)):
+        assert pair(result, f"ARecall@{k}", "pre")["numerator"] == found
+        assert pair(result, f"P@{k}", "pre")["value"] == found / k
+        assert pair(result, f"RR@{k}", "pre")["value"] == reciprocal  # b is the second document
+
+
+def test_tied_chunks_of_one_document_may_take_the_places_of_another() -> None:
+    # Of c1, c2 -> a and c3 -> b, all tied, the first two hold a alone, or both documents.
+    chunks = {"c1": "a", "c2": "a", "c3": "b", "c4": "s"}
+    scores = {"c1": 1.0, "c2": 1.0, "c3": 1.0, "c4": 0.5}
+    result = of_run({"q": scores}, {"q": {"a": 1, "b": 1}}, ks=[2], chunks=chunks, cut="chunk")
+    for filtering in ("post", "pre"):
+        row = pair(result, "ARecall@2", filtering)
+        assert (row["value"], row["tie_low"], row["tie_high"]) == (1.0, 0.5, 1.0)
+
+
 def test_runs_are_cut_by_document_and_delivered_lists_by_chunk_unless_told_otherwise() -> None:
     items = ["c1", "c2", "c4"]
     run = of_run({"q": items}, {"q": {"a": 1}}, ks=[2], chunks=CHUNKS)

@@ -104,12 +104,23 @@ def test_an_incomplete_pair_fails_a_gate_on_arecall() -> None:
     assert failures(two, "ARecall@1 < 0.5") == [True]
 
 
-def test_a_list_with_an_undecided_document_fails_a_gate_on_u() -> None:
+@pytest.mark.parametrize("grade", [1, 0], ids=["relevant", "nothing relevant"])
+def test_a_list_with_an_undecided_document_fails_a_gate_on_u_whatever_is_relevant(grade: int) -> None:
     two = evaluate(
         delivered={("p", "q"): ["a"], ("p", "q2"): ["a", "nowhere"]},
-        qrels={"q": {"a": 1}, "q2": {"a": 1}},
+        qrels={"q": {"a": 1}, "q2": {"a": grade}},
         snapshot=Snapshot.from_sets({"p": ["a", "b", "c"]}, universe=DOCUMENTS),
         ks=[1],
     )
     assert two.value("U@1", filter="delivered", mean="all", level="pooled") == 0.0
     assert failures(two, "U@1 > 0") == [True]
+
+
+def test_an_undecided_document_that_nobody_was_shown_fails_no_gate_on_u() -> None:
+    result = evaluate(
+        delivered={("p", "q"): ["a"]},
+        qrels={"q": {"a": 1, "nowhere": 1}},
+        snapshot=Snapshot.from_sets({"p": ["a", "b", "c"]}, universe=DOCUMENTS),
+        ks=[1],
+    )
+    assert failures(result, "U@1 > 0", "ARecall@1 < 0.5") == [False, True]
