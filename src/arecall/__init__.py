@@ -1,6 +1,7 @@
 """Permission-aware evaluation of search and RAG: Authorized Recall, leaks and filter cost, per principal.
 
-    from arecall import Snapshot, evaluate
+    from arecall import Snapshot
+    from arecall.evaluate import evaluate
 
     snapshot = Snapshot.from_sets({"ann": {"d1", "d2"}}, universe=["d1", "d2", "d3"])
     result = evaluate(snapshot=snapshot, run={"q": ["d3", "d1"]}, qrels={"q": {"d1": 1}}, ks=[1, 2])
@@ -15,11 +16,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from arecall.capture import capture
     from arecall.decisions import Decision, Outcome
     from arecall.diff import transition
     from arecall.errors import ArecallError
-    from arecall.evaluate import evaluate
     from arecall.gates import judge
     from arecall.result import Result
     from arecall.snapshot import Snapshot
@@ -31,8 +30,6 @@ __all__ = [
     "Outcome",
     "Result",
     "Snapshot",
-    "capture",
-    "evaluate",
     "judge",
     "read_snapshot",
     "transition",
@@ -45,8 +42,6 @@ _HOME = {
     "Outcome": "decisions",
     "Result": "result",
     "Snapshot": "snapshot",
-    "capture": "capture",
-    "evaluate": "evaluate",
     "judge": "gates",
     "read_snapshot": "snapshot_file",
     "transition": "diff",

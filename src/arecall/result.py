@@ -125,6 +125,10 @@ class Result:
             if levels is None or columns.level in levels:
                 yield from _rows(columns)
 
+    def labels(self, level: str) -> list[str]:
+        """The groups, principals or queries that have rows of this level, sorted."""
+        return sorted({label for columns in self.columns if columns.level == level for label in columns.labels})
+
     @cached_property
     def _index(self) -> dict[tuple[str, str, str, str, str], tuple[Columns, int]]:
         return {
@@ -132,6 +136,15 @@ class Result:
             for one in self.columns
             for at, label in enumerate(one.labels)
         }
+
+    @cached_property
+    def _names(self) -> dict[str, list[tuple[str, str, str]]]:
+        """The (measure, filter, mean) that there are of each measure, those that a bare name means first."""
+        every = {(one.series.measure, one.series.filter, one.series.mean) for one in self.columns}
+        names: dict[str, list[tuple[str, str, str]]] = {}
+        for name in sorted(every, key=self._preference):
+            names.setdefault(name[0], []).append(name)
+        return names
 
     def row(
         self,
@@ -157,22 +170,16 @@ class Result:
             UsageError: there is no such row.
         """
         label = group or principal or query_id or ""
-        names = sorted({(m, f, a) for m, f, a, *_ in self._index if m == measure}, key=self._preference)
-        chosen = [n for n in names if filter in (None, n[1]) and mean in (None, n[2])]
+        chosen = [n for n in self._names.get(measure, ()) if filter in (None, n[1]) and mean in (None, n[2])]
         if not chosen or (*chosen[0], level, label) not in self._index:
             wanted = f"{measure} (filter {filter or 'any'}, mean {mean or 'any'}, level {level}, label {label!r})"
-            raise UsageError(f"the result has no row for {wanted}; it has {', '.join(sorted(self.measures))}")
+            raise UsageError(f"the result has no row for {wanted}; it has {', '.join(sorted(self._names))}")
         columns, at = self._index[*chosen[0], level, label]
         return next(_rows(columns, at))
 
     def value(self, measure: str, **where: Any) -> float | None:
         """The value of one row (see `row`); None where it is undefined."""
         return self.row(measure, **where).value
-
-    @property
-    def measures(self) -> frozenset[str]:
-        """The measures of the table, by name."""
-        return frozenset(columns.series.measure for columns in self.columns)
 
     @staticmethod
     def _preference(name: tuple[str, str, str]) -> tuple[int, int]:

@@ -167,7 +167,7 @@ def _table(title: str) -> Table:
 
 def _by_label(console: Console, result: Result, kind: str, level: str, label: str) -> None:
     k = _cutoffs(result)[-1]
-    names = sorted({getattr(row, label) for row in result.rows([level])})
+    names = result.labels(level)
     if not names:
         return
     ordered = sorted(names, key=lambda name: _worst_first(result, kind, k, level, label, name))
