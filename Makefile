@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 OUT ?= out
+PYTEST_OPTIONS ?= --numprocesses auto
 
 BIN := $(VENV)/bin
 DEMO := scenarios/demo

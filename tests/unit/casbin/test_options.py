@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -357,3 +359,15 @@ def test_the_distribution_whose_files_are_there_is_named(
         assert installed.version() == named
     finally:
         installed.version.cache_clear()
+
+
+def test_a_distribution_fits_the_files_that_it_recorded(tmp_path: Path) -> None:
+    (name,) = set(importlib.metadata.packages_distributions()["casbin"])
+    distribution = importlib.metadata.distribution(name)
+    package = tmp_path / "casbin"
+    shutil.copytree(Path(casbin.__file__).parent, package)
+    assert installed._is_on_disk(distribution, package)
+    (package / "enforcer.py").write_text("")
+    assert not installed._is_on_disk(distribution, package)
+    (package / "enforcer.py").unlink()
+    assert not installed._is_on_disk(distribution, package)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -171,6 +172,25 @@ def test_nothing_is_shared_with_a_role_manager_that_remembers() -> None:
     assert kinds() == 2
     engine.enforcer.add_named_matching_func("g", lambda name, pattern: name == pattern)
     assert kinds() == len(PEOPLE)
+
+
+@pytest.mark.parametrize(
+    ("value", "shared"), [(1, True), ("x", True), ([1, {"y": None}], True), (math.nan, False), (object(), False)]
+)
+def test_only_values_that_can_be_compared_are_shared(value: object, shared: bool) -> None:
+    engine = Engine(enforcer(model("r.sub.x == 1"), [("p", "a", "b", "c")]))
+    subjects = {person: Attributes({"x": value}) for person in ("ann", "bob")}
+    alike = plain.Alike(engine, Request(parse("{subject}, {document}, read"), subjects=subjects))
+    assert (alike.kind(Side.PRINCIPAL, "ann") == alike.kind(Side.PRINCIPAL, "bob")) is shared
+    assert alike.kind(Side.PRINCIPAL, "nobody") == "nobody"
+
+
+def test_principals_for_whom_a_pattern_raises_are_told_apart() -> None:
+    engine = Engine(enforcer(model("ipMatch(r.sub, p.sub) && r.act < 'x'"), [("p", "10.0.0.0/8", "b", "c")]))
+    alike = plain.Alike(engine, Request(parse("{principal}, {document}, read")))
+    kinds = [alike.kind(Side.PRINCIPAL, name) for name in ("10.0.0.1", "10.0.0.2", "11.0.0.1", "ann", "bob")]
+    assert kinds[0] == kinds[1]
+    assert len(set(kinds)) == 4
 
 
 # -- what the user is told ------------------------------------------------------------------------------------------------
