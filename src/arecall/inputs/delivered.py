@@ -309,7 +309,9 @@ def _confined(folder: Path, run: str, where: str) -> Path:
     """Return the path of a run in the folder; `InputError` if it leads out of it, by name or by a link."""
     path = folder / run
     try:
-        inside = ".." not in path.relative_to(folder).parts and path.resolve().is_relative_to(folder.resolve())
+        # Strict where there is anything: Python 3.13 resolves a loop of links without a word otherwise.
+        resolved = path.resolve(strict=os.path.lexists(path))
+        inside = ".." not in path.relative_to(folder).parts and resolved.is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):  # a loop of links, a NUL, an absolute path
         inside = False
     if not inside:

@@ -9,19 +9,22 @@ import casbin
 import pytest
 
 from arecall.decisions import Decision
+from arecall.testing import unavailable
 from arecall_adapters.casbin import from_enforcer
 from unit.casbin.enforcers import checked, listed, model
 
-adapters = pytest.importorskip(
-    "casbin_sqlalchemy_adapter",
-    reason="needs casbin_sqlalchemy_adapter (with pycasbin: pip install --no-deps, and SQLAlchemy)",
-)
+try:
+    import casbin_sqlalchemy_adapter as adapters
+except ImportError:
+    adapters = None
 
 RBAC = model("g(r.sub, p.sub) && r.obj == p.obj && r.act == p.act", roles={"g": "_, _"})
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:
+    if adapters is None:
+        unavailable("no SQLAlchemy adapter: pip install SQLAlchemy; pip install --no-deps casbin_sqlalchemy_adapter")
     return f"sqlite:///{tmp_path / 'policy.db'}"
 
 
