@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ SAMPLE = 2_000
 
 BUDGET_SECONDS = 20.0
 """How long that may take."""
+
+BATCH = 200
+"""How many pairs of a sample are grouped by principal before they are asked."""
 
 ATTEMPTS = 2
 """How often a capture is begun when the policy changes under it."""
@@ -223,48 +227,69 @@ def _prove(
     chosen = _choose(answers, universe, sample, seed)
     deadline = time.monotonic() + budget_seconds
     asked = allowed = 0
-    progress.total(len(chosen), "principals asked again, pair by pair")
-    for principal, documents in chosen.items():
-        outcomes = _checked(adapter, principal, list(documents))
-        for (document, listed), outcome in zip(documents.items(), outcomes, strict=True):
-            if (outcome.decision is Decision.ALLOW) != listed or not outcome.decision.plain:
-                raise Disagreement(
-                    f"for the principal {principal!r} and the document {document!r} the list says "
-                    f"{'ALLOW' if listed else 'DENY'}, the point check {outcome.decision.value}"
-                    + (f" ({outcome.reason})" if outcome.reason else ""),
-                    "the listing road cannot be trusted here; nothing was written. Report it to the adapter's authors",
-                )
-            allowed += listed
-        asked += len(documents)
-        progress.advance()
-        if time.monotonic() > deadline:
-            break
-    wanted = sum(map(len, chosen.values()))
-    if asked < wanted:
-        progress.note(f"the sample's budget of {budget_seconds:g} s ended after {asked} of {wanted} pairs")
+    progress.total(len(chosen), "pairs asked again")
+    for batch in _batches(chosen):
+        for principal, documents in batch.items():
+            outcomes = _checked(adapter, principal, list(documents))
+            for (document, listed), outcome in zip(documents.items(), outcomes, strict=True):
+                _compare(principal, document, listed, outcome)
+                allowed += listed
+            asked += len(documents)
+            progress.advance(len(documents))
+            if time.monotonic() > deadline:
+                break
+        else:
+            continue
+        break
+    if asked < len(chosen):
+        progress.note(f"the sample's budget of {budget_seconds:g} s ended after {asked} of {len(chosen)} pairs")
     return Sample(
-        requested=sample, asked=asked, allowed=allowed, seed=seed, budget_seconds=budget_seconds, stopped=asked < wanted
+        requested=sample,
+        asked=asked,
+        allowed=allowed,
+        seed=seed,
+        budget_seconds=budget_seconds,
+        stopped=asked < len(chosen),
     )
 
 
-def _choose(answers: _Answers, universe: Sequence[str], sample: int, seed: int) -> dict[str, dict[str, bool]]:
-    """Choose up to `sample` plain pairs, by principal: document -> whether the list allows it.
+def _compare(principal: str, document: str, listed: bool, outcome: Outcome) -> None:
+    if outcome.decision.plain and (outcome.decision is Decision.ALLOW) == listed:
+        return
+    raise Disagreement(
+        f"for the principal {principal!r} and the document {document!r} the list says "
+        f"{'ALLOW' if listed else 'DENY'}, the point check {outcome.decision.value}"
+        + (f" ({outcome.reason})" if outcome.reason else ""),
+        "the listing road cannot be trusted here; nothing was written. Report it to the adapter's authors",
+    )
 
-    Half of them are allowed ones where there are that many. Strata are the distinct authorized sets, visited in turn
-    with a principal drawn from those that share the set, so that every role in effect is touched before any is twice.
+
+Pair = tuple[str, str, bool]
+"""A principal, a document, and whether the list allows it."""
+
+
+def _batches(chosen: Sequence[Pair]) -> Iterator[dict[str, dict[str, bool]]]:
+    """Group the pairs by principal, so that a backend can be asked in bulk, a batch at a time: each batch is as mixed as the
+    whole, so that a sample which its budget cuts short still is."""
+    for start in range(0, len(chosen), BATCH):
+        batch: dict[str, dict[str, bool]] = {}
+        for principal, document, listed in chosen[start : start + BATCH]:
+            batch.setdefault(principal, {})[document] = listed
+        yield batch
+
+
+def _choose(answers: _Answers, universe: Sequence[str], sample: int, seed: int) -> Sequence[Pair]:
+    """Choose up to `sample` plain pairs, all of them where there are no more.
+
+    Half of them are allowed ones where there are that many, and the two kinds alternate. Strata are the distinct authorized
+    sets, visited in turn with a principal drawn from those that share the set, so that every role in effect is touched
+    before any is twice.
     """
     undecided_of: dict[str, set[str]] = {}
     for principal, document in answers.undecided:
         undecided_of.setdefault(principal, set()).add(document)
-    plain = len(answers.allowed) * len(universe) - len(answers.undecided)
-    if plain <= sample:
-        everything: dict[str, dict[str, bool]] = {}
-        for principal, indices in answers.allowed.items():
-            may_read = np.zeros(len(universe), bool)
-            may_read[indices] = True
-            left_out = undecided_of.get(principal, set())
-            everything[principal] = {d: bool(a) for d, a in zip(universe, may_read, strict=True) if d not in left_out}
-        return everything
+    if len(answers.allowed) * len(universe) - len(answers.undecided) <= sample:
+        return _all_plain(answers, universe, undecided_of)
     rng = np.random.default_rng(seed)
     holders: dict[bytes, list[str]] = {}
     for principal, indices in answers.allowed.items():
@@ -274,23 +299,31 @@ def _choose(answers: _Answers, universe: Sequence[str], sample: int, seed: int) 
     total_allowed = sum(map(len, answers.allowed.values()))
     quota = {True: min(sample // 2, total_allowed)}
     quota[False] = sample - quota[True]
-    chosen: dict[str, dict[str, bool]] = {}
-    for wanted in (True, False):
-        left = quota[wanted]
+    drawn: dict[bool, dict[tuple[str, str], None]] = {True: {}, False: {}}
+    for wanted, pairs in drawn.items():
         # Draws repeat themselves and some strata have nothing on one side; the bound keeps a sparse policy from looping.
-        for draw in range(20 * sample):
-            if not left:
+        for turn in range(20 * sample):
+            if len(pairs) == quota[wanted]:
                 break
-            stratum = strata[draw % len(strata)]
+            stratum = strata[turn % len(strata)]
             principal = stratum[int(rng.integers(len(stratum)))]
-            drawn = _draw(answers.allowed[principal], len(universe), wanted, rng)
-            if drawn is None or universe[drawn] in undecided_of.get(principal, ()):
-                continue
-            pairs = chosen.setdefault(principal, {})
-            if universe[drawn] not in pairs:
-                pairs[universe[drawn]] = wanted
-                left -= 1
-    return chosen
+            index = _draw(answers.allowed[principal], len(universe), wanted, rng)
+            if index is not None and universe[index] not in undecided_of.get(principal, ()):
+                pairs[principal, universe[index]] = None
+    alternating = itertools.zip_longest(*([(*pair, wanted) for pair in pairs] for wanted, pairs in drawn.items()))
+    return [pair for two in alternating for pair in two if pair is not None]
+
+
+def _all_plain(answers: _Answers, universe: Sequence[str], undecided_of: Mapping[str, set[str]]) -> Sequence[Pair]:
+    pairs = []
+    for principal, indices in answers.allowed.items():
+        may_read = np.zeros(len(universe), bool)
+        may_read[indices] = True
+        left_out = undecided_of.get(principal, set())
+        pairs += [
+            (principal, d, listed) for d, listed in zip(universe, may_read.tolist(), strict=True) if d not in left_out
+        ]
+    return pairs
 
 
 def _draw(allowed: Indices, universe: int, wanted: bool, rng: np.random.Generator) -> int | None:

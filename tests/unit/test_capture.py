@@ -126,6 +126,25 @@ def test_the_budget_ends_a_sample_and_the_record_says_so() -> None:
     assert 0 < sample.asked < 30
 
 
+def test_a_sample_that_is_cut_short_is_as_mixed_as_the_whole() -> None:
+    documents = [f"d{n:04}" for n in range(2000)]
+    sets = {f"p{n:02}": set(documents[n * 10 : n * 10 + 50]) for n in range(40)}
+
+    class Counting(Listings):
+        asked: list[tuple[str, bool]]
+
+        def check(self, principal: str, documents: Sequence[str]) -> Sequence[Outcome]:
+            self.asked += [(principal, d in self.sets[principal]) for d in documents]
+            return super().check(principal, documents)
+
+    adapter = Counting(sets)
+    adapter.asked = []
+    capture(adapter, sets, documents, sample=1000)
+    first = adapter.asked[:200]
+    assert len({principal for principal, _ in first}) == 40
+    assert sum(allowed for _, allowed in first) == 100
+
+
 @pytest.mark.parametrize(
     ("listings", "culprit"),
     [

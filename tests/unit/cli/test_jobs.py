@@ -345,3 +345,22 @@ def test_schemas_are_printed(arecall: Run) -> None:
         schema = json.loads(arecall("schema", name).stdout)
         jsonschema.Draft202012Validator.check_schema(schema)
         assert schema["$id"] == f"urn:arecall:{name}:1"
+
+
+# -- explain --------------------------------------------------------------------------------------------------------------
+
+
+def test_explain_names_the_rule_and_the_roles_that_decide(demo: Path, arecall: Run) -> None:
+    policy = ("casbin", "--model", demo / "rbac.conf", "--policy", demo / "policy.csv")
+    done = arecall("explain", *policy, "jude", "dunlin-rig-plan")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("jude reads dunlin-rig-plan: DENY\n")
+    assert "role:contractor" in done.stdout
+    told = json.loads(arecall("explain", *policy, "nora", "dunlin-rig-plan", "--format", "json").stdout)
+    assert told["outcome"][0] == "ALLOW"
+    assert told["rule"]
+
+
+def test_an_adapter_that_cannot_explain_has_no_command_for_it(arecall: Run) -> None:
+    done = arecall("explain", "table", "x")
+    assert (done.returncode, "table" in done.stderr) == (2, True)
