@@ -10,8 +10,8 @@ from typing import Any
 
 import casbin
 
-from arecall.adapter import Silent
-from arecall.decisions import Decision, Outcome
+from arecall.capture import capture
+from arecall.decisions import Outcome
 from arecall.errors import ArecallError
 from arecall_adapters.casbin import CasbinAdapter, from_enforcer
 from unit.casbin.enforcers import Rules
@@ -100,15 +100,13 @@ def ask(row: Row, cases: Path) -> Asked:
 
 
 def decide(row: Row, cases: Path) -> Outcome | ArecallError:
-    """Return what the list road says of a row's pair, or why it is refused."""
+    """Return what a snapshot says of a row's pair, or why there is none."""
     try:
         asked = ask(row, cases)
-        (listing,) = asked.adapter.list_authorized([asked.principal], [asked.document], Silent())
+        snapshot = capture(asked.adapter, [asked.principal], [asked.document])
     except ArecallError as error:
         return error
-    if asked.document in listing.undecided:
-        return listing.undecided[asked.document]
-    return Outcome(Decision.ALLOW if asked.document in listing.allowed else Decision.DENY)
+    return snapshot.decision(asked.principal, asked.document)
 
 
 def _context(value: Mapping[str, Any]) -> tuple[str, str, str, str] | None:

@@ -1,4 +1,4 @@
-"""The public cases, asked over the list road: what upstream asserts holds, or a committed reason says why not."""
+"""The public cases, each by a snapshot: what upstream asserts holds, or a committed reason says why not."""
 
 from __future__ import annotations
 
