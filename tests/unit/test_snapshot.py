@@ -10,6 +10,8 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -272,6 +274,20 @@ def test_a_forged_set_is_refused_even_with_its_access_digest_put_right(tmp_path:
     path.write_text(json.dumps(whole, indent=1) + "\n", "utf-8")
     with pytest.raises(SnapshotError):
         read_snapshot(path)
+
+
+def test_a_parquet_file_with_nulls_where_something_belongs_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.parquet"
+    write_snapshot(small(), path)
+    table = pq.read_table(path)
+    for column in table.column_names:
+        nulls = pa.array([None] * table.num_rows, table.schema.field(column).type)
+        forged = table.set_column(
+            table.column_names.index(column), table.schema.field(column).with_nullable(True), nulls
+        )
+        pq.write_table(forged.replace_schema_metadata(table.schema.metadata), path)
+        with pytest.raises(SnapshotError, match=r"s\.parquet"):
+            read_snapshot(path)
 
 
 def test_an_ending_that_says_nothing_is_refused(tmp_path: Path) -> None:
