@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -72,10 +73,11 @@ def lay_out(delivered: Delivered, alignment: Alignment, *, cut: str) -> Entries:
     query = _query_rows(delivered, alignment)[of_list]
     gain = np.zeros(len(rows))
     relevant = np.zeros(len(rows), bool)
-    for number, judged in enumerate(alignment.judged):
-        here = query == number
-        gain[here] = judged.gains_of(rows[here])
-        relevant[here] = np.isin(rows[here], judged.relevant)
+    # Lists, and so their entries, are in order of their queries.
+    edges = np.searchsorted(query, np.arange(len(alignment.queries) + 1)).tolist()
+    for judged, (start, end) in zip(alignment.judged, itertools.pairwise(edges), strict=True):
+        gain[start:end] = judged.gains_of(rows[start:end])
+        relevant[start:end] = np.isin(rows[start:end], judged.relevant)
     return Entries(of_list, rows, delivered.items, shown, slot, rank, first, gain, relevant)
 
 
