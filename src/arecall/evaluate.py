@@ -45,6 +45,12 @@ if TYPE_CHECKING:
 
 CUTS = ("document", "chunk")
 
+MOST_PLACES = 2**31 - 1
+"""The greatest cutoff: places are counted in 32 bits."""
+
+MOST_DRAWS = 100_000
+"""The most bootstrap draws: each needs a number a query in memory."""
+
 
 def evaluate(
     *,
@@ -90,13 +96,14 @@ def evaluate(
         progress: where to say how far it is.
 
     Raises:
-        ValueError: a cutoff (named), `relevance_level`, `cut` or `draws` that cannot be meant.
+        ValueError: a cutoff (named), `relevance_level`, `cut`, `draws` or `seed` that cannot be meant.
         UsageError: neither a run nor delivered lists, or chunk lists without a chunk map.
         InputError: input that contradicts itself, or lists for a principal whom the snapshot was not asked about.
     """
     cutoffs = checked_cutoffs(ks)
     _check_whole("relevance_level", relevance_level, least=1)
-    _check_whole("draws", draws, least=0)
+    _check_whole("draws", draws, least=0, most=MOST_DRAWS)
+    _check_whole("seed", seed, least=0)
     if cut is not None and cut not in CUTS:
         raise ValueError(f"cut must be 'document' or 'chunk', not {cut!r}")
     if cut == "chunk" and chunks is None:
@@ -277,15 +284,17 @@ def checked_cutoffs(ks: Sequence[int]) -> tuple[int, ...]:
         ValueError: there is none, or one is no positive int (a bool is none); it is named.
     """
     for k in ks:
-        _check_whole("k", k, least=1)
+        _check_whole("k", k, least=1, most=MOST_PLACES)
     if not len(ks):
         raise ValueError("give at least one cutoff K")
     return tuple(sorted(set(ks)))
 
 
-def _check_whole(name: str, value: object, least: int) -> None:
+def _check_whole(name: str, value: object, least: int, most: int | None = None) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ValueError(f"{name} must be an int of at least {least}, not {value!r}")
+    if most is not None and value > most:
+        raise ValueError(f"{name} must be at most {most}, not {value!r}")
 
 
 def _unknown_members(groups: Mapping[str, Sequence[str]], snapshot: Snapshot) -> list[str]:

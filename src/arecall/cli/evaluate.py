@@ -103,12 +103,12 @@ Exit status: 0 done; 1 a threshold failed; 2 bad usage or input; 3 something is 
 )
 @click.option(
     "--draws",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=100_000),
     default=2000,
     show_default=True,
     help="Bootstrap draws of the 95 % intervals; 0 for none.",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the draws.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the draws.")
 @click.option(
     "--level",
     "levels",

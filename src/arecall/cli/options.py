@@ -40,4 +40,7 @@ def cutoffs(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...
     wrong = [part for part in parts if not (part.isascii() and part.isdigit() and int(part) > 0)]
     if wrong:
         raise click.BadParameter(f"a cutoff K is a positive whole number, not {wrong[0]!r}; write them as 1,3,5,10")
+    too_large = [part for part in parts if int(part) > 2**31 - 1]
+    if too_large:
+        raise click.BadParameter(f"the cutoff {too_large[0]} is larger than any ranking")
     return tuple(int(part) for part in parts)

@@ -58,7 +58,7 @@ ASKING = (
         show_default=True,
         help="How long that may take.",
     ),
-    click.option("--seed", type=int, default=0, show_default=True, help="Which sample."),
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which sample."),
     click.option(
         "--allow-drift", is_flag=True, help="Record a policy that changes during the capture instead of failing."
     ),
