@@ -6,10 +6,15 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from arecall.testing import unavailable
 
 REPOSITORY = Path(__file__).parents[1]
+
+# Time on the clock says nothing on a machine that does other work as well: no example may fail for it.
+settings.register_profile("arecall", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("arecall")
 
 
 @pytest.fixture(scope="session")

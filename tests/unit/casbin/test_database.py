@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,21 @@ RBAC = model("g(r.sub, p.sub) && r.obj == p.obj && r.act == p.act", roles={"g": 
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> str:
+def database(tmp_path: Path) -> Iterator[Any]:
     if adapters is None:
         unavailable("no SQLAlchemy adapter: pip install SQLAlchemy; pip install --no-deps casbin_sqlalchemy_adapter")
-    return f"sqlite:///{tmp_path / 'policy.db'}"
+    from sqlalchemy import create_engine
+
+    engine = create_engine(f"sqlite:///{tmp_path / 'policy.db'}")
+    yield engine
+    engine.dispose()
 
 
-def _enforcer(database: str) -> Any:
+def _enforcer(database: Any) -> Any:
     return casbin.Enforcer(casbin.Enforcer.new_model(text=RBAC), adapters.Adapter(database))
 
 
-def test_a_policy_in_a_database_is_asked(database: str) -> None:
+def test_a_policy_in_a_database_is_asked(database: Any) -> None:
     writer = _enforcer(database)
     writer.add_policy("staff", 'é"b"', "read")
     writer.add_grouping_policy("ann", "staff")
@@ -56,7 +61,7 @@ def test_a_policy_in_a_database_is_asked(database: str) -> None:
     assert checked(adapter, ["Ann"], ["b"]) == {("Ann", "b"): Decision.ALLOW}
 
 
-def test_an_id_that_the_database_adapter_splits_is_warned_of(database: str) -> None:
+def test_an_id_that_the_database_adapter_splits_is_warned_of(database: Any) -> None:
     """It joins the columns with commas, and has casbin read the line: ids with a comma come back in pieces."""
     _enforcer(database).add_policy("ann", "a, b", "read")
     adapter = from_enforcer(_enforcer(database))
