@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arecall.counts import Bools, Counts, Floats, State
 from arecall.intervals import bootstrap_weights, clopper_pearson, percentile_interval
@@ -30,10 +31,11 @@ decision; `n_pre_truncated`, pairs whose pre-filter list has fewer than K docume
 DECIMALS = 12
 """Values are rounded to this many decimals, so that the order of a summation does not show."""
 
-PARTS = ("count", "value", "numerator", "denominator", "low", "high")
-"""What is summed of each series: how many pairs are defined, and for those what the series holds."""
-
 Parts = dict[str, Floats]
+"""What is summed of a series: `count` (the defined pairs), `value`, and where it has them numerator, denominator, low, high."""
+
+Sums = tuple[Floats, Floats, Floats]
+"""Sums by query (Q,), by query and group (Q, G), and by lane (L,)."""
 
 
 @dataclass
@@ -75,6 +77,8 @@ class _Block:
         in_group = [[len(group.intersection(ids)) for ids in lanes.principals] for group in members]
         self.in_group = np.array(in_group, np.float64).reshape(-1, len(lanes)).T
         self._masks: dict[int, _Mask] = {}
+        # Keyed by identity, so the array itself must stay alive for as long as its key does.
+        self._shared: dict[tuple[int, int], tuple[Numbers, Sums]] = {}
 
     def mask(self, defined: Bools) -> _Mask:
         """The mask of `defined`; series share few of them, so each is summed once."""
@@ -85,13 +89,27 @@ class _Block:
             self._masks[id(defined)] = mask
         return mask
 
-    def sums(self, values: Numbers, mask: _Mask) -> tuple[Floats, Floats, Floats]:
+    def sums(self, values: Numbers, mask: _Mask) -> Sums:
         """Sum `values` over the masked pairs: by query (Q,), by query and group (Q, G), by lane (L,)."""
         if values.shape[1] == 1:
             column: Floats = np.broadcast_to(values, (self.shape[0], 1)).astype(np.float64)
             return column[:, 0] * mask.by_query, column * mask.by_group, column[:, 0] @ mask.cells
         masked: Floats = np.multiply(values, mask.cells)
         return masked @ self.weights, masked @ self.in_group, masked.sum(0)
+
+    def shared_sums(self, values: Numbers, mask: _Mask) -> Sums:
+        """The same for an array that is the denominator of many series; it is summed once."""
+        key = (id(values), id(mask.defined))
+        if key not in self._shared:
+            self._shared[key] = (values, self.sums(values, mask))
+        return self._shared[key][1]
+
+    def changed(self, queries: NDArray[np.int64], change: Floats, mask: _Mask) -> Sums:
+        """Sum `change`, which is of some queries only, over the masked pairs; shapes as of `sums`."""
+        masked: Floats = change * mask.cells[queries]
+        by_query, by_group = np.zeros_like(mask.by_query), np.zeros_like(mask.by_group)
+        by_query[queries], by_group[queries] = masked @ self.weights, masked @ self.in_group
+        return by_query, by_group, masked.sum(0)
 
 
 @dataclass
@@ -141,9 +159,8 @@ class Aggregator:
             _add(self._group_states, {name: mask.by_group.sum(0)})
         for one in series(counts):
             mask = block.mask(one.defined)
-            of_query, of_group, of_lane = {"count": mask.by_query}, {"count": mask.by_group}, {"count": mask.by_lane}
-            for part, values in _parts(one).items():
-                of_query[part], of_group[part], of_lane[part] = block.sums(values, mask)
+            parts = _sums(one, mask, block)
+            of_query, of_group, of_lane = ({part: sums[axis] for part, sums in parts.items()} for axis in range(3))
             _add(self._by_query.setdefault(one.name, {}), of_query)
             _add(self._by_group.setdefault(one.name, {}), of_group)
             if "principal" in self._levels or "principals" in self._levels:
@@ -275,12 +292,17 @@ def _add(into: Parts, new: Mapping[str, Floats]) -> None:
         into[name] = into[name] + values if name in into else values
 
 
-def _parts(one: Series) -> dict[str, Numbers]:
-    parts: dict[str, Numbers] = {"value": one.value}
+def _sums(one: Series, mask: _Mask, block: _Block) -> dict[str, Sums]:
+    """Sum the parts of a series over its pairs."""
+    value = block.sums(one.value, mask)
+    parts: dict[str, Sums] = {"count": (mask.by_query, mask.by_group, mask.by_lane), "value": value}
     if one.ratio is not None:
-        parts["numerator"], parts["denominator"] = one.ratio
-    if one.bounds is not None:
-        parts["low"], parts["high"] = one.bounds
+        parts["numerator"] = block.sums(one.ratio[0], mask)
+        parts["denominator"] = block.shared_sums(one.ratio[1], mask)
+    if one.slack is not None:
+        for part, change in (("low", one.slack.less), ("high", one.slack.more)):
+            changed = block.changed(one.slack.queries, change, mask)
+            parts[part] = (value[0] + changed[0], value[1] + changed[1], value[2] + changed[2])
     return parts
 
 

@@ -48,11 +48,13 @@ class Ranked:
             is there once, with the cut at chunks as often as it has chunks there.
         scores: what was compared, for each slot; None where the order was shown and nothing is tied.
         chunks: the row of each chunk before projection; None without a chunk map.
+        distinct: whether no document has more than one slot.
     """
 
     slots: Rows
     scores: NDArray[np.float64] | None
     chunks: Rows | None
+    distinct: bool
 
 
 @dataclass(frozen=True)
@@ -129,7 +131,7 @@ def rankings(run: Run, alignment: Alignment, *, chunked: bool, cut: str) -> list
         if chunked and cut == "document":
             first = first_places(rows)
             rows, scores = rows[first], None if scores is None else scores[first]
-        ranked.append(Ranked(rows, scores, chunks))
+        ranked.append(Ranked(rows, scores, chunks, distinct=cut == "document" or not chunked))
     return ranked
 
 

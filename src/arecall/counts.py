@@ -43,10 +43,11 @@ class Counts:
         list_decided: it has one, and every document in it has a plain decision; (Q, L).
         authorized_relevant: |R ∩ A_p|; (Q, L).
         hits: by filter (`post`, `pre` or `delivered`), |R ∩ A_p ∩ L_K|; (K, Q, L).
-        bounds: by filter (and `gap`), least and greatest hits over all orders of the ties; empty where nothing is tied.
+        tied: the queries whose ties matter, ascending; shape (T,).
+        slack: by filter (and `gap`, `unauthorized`), how much less and how much more the count could be in another order of
+            the ties of those queries; (K, T, L), the first at most 0, the second at least 0. Empty where nothing is tied.
         listed: |L_K| in documents; (K, Q, L).
         unauthorized: documents of L_K that are not readable; (K, Q, L). Meaningful where `list_decided`.
-        unauthorized_bounds: its least and greatest over all orders of the ties, or None.
         slot_unauthorized: the same in chunk slots; None without chunks.
         ndcg, rr: by filter, the authorized ones; (K, Q, L).
         relevant: |R|; (Q, 1).
@@ -69,8 +70,8 @@ class Counts:
     blind_hits: Ints
     blind_ndcg: Floats
     blind_rr: Floats
-    bounds: Mapping[str, tuple[Ints, Ints]] = field(default_factory=dict)
-    unauthorized_bounds: tuple[Ints, Ints] | None = None
+    tied: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    slack: Mapping[str, tuple[Ints, Ints]] = field(default_factory=dict)
     slot_unauthorized: Ints | None = None
     ndcg: Mapping[str, Floats] = field(default_factory=dict)
     rr: Mapping[str, Floats] = field(default_factory=dict)

@@ -76,6 +76,20 @@ class SeriesName:
 
 
 @dataclass(frozen=True)
+class Slack:
+    """What other orders of tied documents could change, at the few queries where that is anything.
+
+    Attributes:
+        queries: those queries; shape (T,).
+        less, more: how much less (at most 0) and more (at least 0) the value could be; (T, L).
+    """
+
+    queries: NDArray[np.int64]
+    less: Floats
+    more: Floats
+
+
+@dataclass(frozen=True)
 class Series:
     """One measure at one cutoff under one filter and mean, for a block of pairs. All arrays broadcast to (Q, L).
 
@@ -84,14 +98,14 @@ class Series:
         value: its values; what stands where `defined` is False means nothing.
         defined: the pairs over which the mean runs.
         ratio: numerator and denominator of each value, or None.
-        bounds: least and greatest value over all orders of ties; None where nothing is tied.
+        slack: how far the value could be from it in another order of ties; None where nothing is tied.
     """
 
     name: SeriesName
     value: Floats
     defined: Bools
     ratio: tuple[Numbers, Numbers] | None = None
-    bounds: tuple[Floats, Floats] | None = None
+    slack: Slack | None = None
 
 
 def series(counts: Counts) -> Iterator[Series]:
@@ -114,10 +128,17 @@ def _series(
     value: Floats,
     defined: Bools,
     ratio: tuple[Numbers, Numbers] | None = None,
-    bounds: tuple[Floats, Floats] | None = None,
+    slack: Slack | None = None,
 ) -> Series:
-    name = SeriesName(base, k, filtered, mean, counts.delivered, ratio is not None, bounds is not None)
-    return Series(name, value, defined, ratio, bounds)
+    name = SeriesName(base, k, filtered, mean, counts.delivered, ratio is not None, slack is not None)
+    return Series(name, value, defined, ratio, slack)
+
+
+def _slack(counts: Counts, name: str, position: int, divisor: Floats) -> Slack | None:
+    if name not in counts.slack:
+        return None
+    less, more = counts.slack[name]
+    return Slack(counts.tied, less[position] / divisor, more[position] / divisor)
 
 
 def _as_given(counts: Counts) -> str:
@@ -136,20 +157,17 @@ def _authorized_recall(counts: Counts, position: int, k: int) -> Iterator[Series
     if not counts.delivered:
         hits["gap"] = hits["pre"] - hits["post"]
     for name, hit in hits.items():
-        value, bounds = hit / divisor, None
-        if name in counts.bounds:
-            least, greatest = counts.bounds[name]
-            bounds = (least[position] / divisor, greatest[position] / divisor)
+        value = hit / divisor
+        slack = _slack(counts, name, position, divisor[counts.tied])
         restricted, full = counts.restricted, counts.full
         if name == "gap" and counts.gap_defined is not None and not counts.gap_defined[position].all():
             restricted, full = restricted & counts.gap_defined[position], full & counts.gap_defined[position]
         ratio = (hit, denominator)
-        yield _series(counts, "ARecall", k, name, "restricted", value, restricted, ratio, bounds)
+        yield _series(counts, "ARecall", k, name, "restricted", value, restricted, ratio, slack)
         if name != "gap":
             # Nothing is hit where nothing is there to hit: the vacuous pairs are 0 in `value`, and 1 in a full mean.
             value = value + counts.vacuous
-            bounds = None if bounds is None else (bounds[0] + counts.vacuous, bounds[1] + counts.vacuous)
-        yield _series(counts, "ARecall", k, name, "full", value, full, ratio, bounds)
+        yield _series(counts, "ARecall", k, name, "full", value, full, ratio, slack)
 
 
 def _authorized_others(counts: Counts, position: int, k: int) -> Iterator[Series]:
@@ -167,10 +185,8 @@ def _places(k: int) -> Numbers:
 def _leaks(counts: Counts, position: int, k: int) -> Iterator[Series]:
     given, known = _as_given(counts), counts.list_decided
     unauthorized, listed = counts.unauthorized[position], counts.listed[position]
-    bounds = None
-    if counts.unauthorized_bounds is not None:
-        bounds = (counts.unauthorized_bounds[0][position] / k, counts.unauthorized_bounds[1][position] / k)
-    yield _series(counts, "U", k, given, "all", unauthorized / k, known, (unauthorized, _places(k)), bounds)
+    slack = _slack(counts, "unauthorized", position, np.full((1, 1), k, np.float64))
+    yield _series(counts, "U", k, given, "all", unauthorized / k, known, (unauthorized, _places(k)), slack)
     share = unauthorized / _safe(listed)
     yield _series(counts, "UReturned", k, given, "all", share, known & (listed > 0), (unauthorized, listed))
     leaking = (unauthorized > 0).astype(np.int32)

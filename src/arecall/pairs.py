@@ -59,7 +59,11 @@ def pair_batches(counts: Counts, lanes: Lanes, queries: Sequence[str]) -> Iterat
             return pa.array(cells(array), pa.float64(), mask=undefined)
 
         numerator, denominator = one.ratio or (None, None)
-        low, high = one.bounds or (None, None)
+        low = high = None
+        if one.slack is not None:
+            low, high = np.array(one.value), np.array(one.value)
+            low[one.slack.queries] += one.slack.less
+            high[one.slack.queries] += one.slack.more
         yield pa.RecordBatch.from_arrays(
             [
                 names(constant, [one.name.measure]),

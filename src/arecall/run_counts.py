@@ -52,7 +52,7 @@ class QueryPlan:
 def plan_query(ranked: Ranked | None, judged: Judged, ks: Sequence[int]) -> QueryPlan:
     """Work out what the walk down one ranking needs."""
     slots = np.empty(0, np.int32) if ranked is None else ranked.slots
-    first = first_places(slots)
+    first = np.arange(len(slots)) if ranked is None or ranked.distinct else first_places(slots)
     documents = slots if len(first) == len(slots) else slots[first]
     distinct = np.flatnonzero(np.isin(documents, judged.relevant))
     by_row = np.argsort(judged.relevant)
@@ -104,10 +104,15 @@ class _Counting:
         self.authorized_relevant: Ints = np.zeros(shape[1:], np.int32)
         self.undecided_list: Bools = np.zeros(shape[1:], bool)
         self.undecided: Bools = np.zeros(shape[1:], bool)
-        self.extra: dict[str, tuple[Ints, Ints]] = {}
-        if any(plan.groups for plan in plans):
-            names = (*FILTERS, "gap", "unauthorized")
-            self.extra = {name: (np.zeros(shape, np.int32), np.zeros(shape, np.int32)) for name in names}
+        # What other orders of ties could change is kept for the queries that have any.
+        tied = [number for number, plan in enumerate(plans) if plan.groups]
+        self.tied = np.array(tied, np.int64)
+        self.place_of = {number: at for at, number in enumerate(tied)}
+        few = (len(ks), len(tied), len(lanes))
+        names = (*FILTERS, "gap", "unauthorized") if tied else ()
+        self.slack: dict[str, tuple[Ints, Ints]] = {
+            n: (np.zeros(few, np.int32), np.zeros(few, np.int32)) for n in names
+        }
         chunked = any(plan.chunks is not None for plan in plans)
         self.slot_unauthorized: Ints | None = np.zeros(shape, np.int32) if chunked else None
         self.discounts = discounts(max(max(len(p.slots), len(p.judged.ideal)) for p in plans))
@@ -203,6 +208,7 @@ class _Counting:
     ) -> None:
         """Add what other orders of one tied group could change to the counts of the order that was used."""
         lanes = self.lanes
+        place_in_tied = self.place_of[number]
         edges = prefix_counts(lanes, plan.slots, np.array([group.start, group.end], np.int64))
         before, inside = edges[0], edges[1] - edges[0]
         index_of = {row: at for at, row in enumerate(plan.judged.relevant.tolist())}
@@ -221,8 +227,8 @@ class _Counting:
                     ("pre", bounds.pre, used_pre),
                     ("gap", bounds.gap, used_pre - used_post),
                 ):
-                    self.extra[name][0][position, number] += least - used
-                    self.extra[name][1][position, number] += greatest - used
+                    self.slack[name][0][position, place_in_tied] += least - used
+                    self.slack[name][1][position, place_in_tied] += greatest - used
             if group.start < k < group.end:
                 met = plan.documents[: group.documents_before]
                 readable_before = lanes.may_read[met, : len(lanes)].sum(0, dtype=np.int32)
@@ -233,8 +239,8 @@ class _Counting:
                 fillers = group.size - (unread * weights).sum(0, dtype=np.int32)
                 least = cover(taken - fillers, unread, group.slots.tolist())
                 greatest = np.minimum(taken, unread.sum(0, dtype=np.int32))
-                self.extra["unauthorized"][0][position, number] += least - used
-                self.extra["unauthorized"][1][position, number] += greatest - used
+                self.slack["unauthorized"][0][position, place_in_tied] += least - used
+                self.slack["unauthorized"][1][position, place_in_tied] += greatest - used
 
     def finish(self, *, complete_ranking: bool) -> Counts:
         plans, ks = self.plans, self.ks
@@ -243,14 +249,7 @@ class _Counting:
         ranked = np.array([plan.ranked for plan in plans])[:, None]
         relevant = np.array([[len(plan.judged.relevant)] for plan in plans], np.int32)
         listed = np.stack([plan.cut_documents for plan in plans], axis=1)[:, :, None].astype(np.int32)
-        bounds: dict[str, tuple[Ints, Ints]] = {}
         unauthorized = listed - self.readable
-        unauthorized_bounds = None
-        if self.extra:
-            used = {**self.hits, "gap": self.hits["pre"] - self.hits["post"]}
-            bounds = {n: (used[n] + self.extra[n][0], used[n] + self.extra[n][1]) for n in (*FILTERS, "gap")}
-            least, greatest = self.extra["unauthorized"]
-            unauthorized_bounds = (unauthorized + least, unauthorized + greatest)
         blind = _blind(plans, ks, self.discounts)
         state = states(relevant, self.authorized_relevant, self.undecided, ranked, delivered=False)
         # Only where there is a ranking, and something that a deeper one could have changed in a mean of the gap.
@@ -269,8 +268,8 @@ class _Counting:
             blind_hits=blind[0],
             blind_ndcg=blind[1],
             blind_rr=blind[2],
-            bounds=bounds,
-            unauthorized_bounds=unauthorized_bounds,
+            tied=self.tied,
+            slack=self.slack,
             slot_unauthorized=self.slot_unauthorized,
             ndcg=self.ndcg,
             rr=self.rr,
