@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 DEMO := scenarios/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench images clean
 
 help: ## Say what there is to make
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,7 @@ demo: $(BIN)/arecall ## Measure a small company's search: who may read what, wha
 
 test: lint $(VENV)-casbin/.dev ## Check types and style, then run all tests; Casbin's on both of its distributions
 	$(VENV)-casbin/bin/python -m pytest $(PYTEST_OPTIONS) tests/unit/casbin tests/conformance/test_casbin.py
+	@docker/engine.sh || true
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS)
 
 lint: $(VENV)/.dev ## Check types and style
@@ -57,6 +58,10 @@ format: $(VENV)/.dev ## Put the code into its one format
 bench: $(VENV)/.dev ## Compare speed with the peers, side by side
 	$(BIN)/python benchmarks/library.py
 	$(BIN)/python benchmarks/casbin.py
+
+images: $(VENV)/.dev ## Pull the images of live backends; build what cannot be pulled
+	@docker/engine.sh
+	$(BIN)/python -m arecall_adapters.containers
 
 clean: ## Remove the virtual environment, caches and results
 	rm -rf $(VENV) $(VENV)-casbin $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

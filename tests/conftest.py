@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from arecall.testing import unavailable
+
+if TYPE_CHECKING:
+    from servers import Server
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -33,3 +38,12 @@ def shared() -> Path:
 def demo() -> Path:
     """The folder of the demo that the repository ships."""
     return REPOSITORY / "scenarios" / "demo"
+
+
+@pytest.fixture(scope="session")
+def openfga() -> Iterator[Server]:
+    """An OpenFGA server of this test run; tests are isolated by store."""
+    import servers
+
+    with servers.openfga() as server:
+        yield server
