@@ -39,7 +39,7 @@ class OpenFgaAdapter(Adapter):
         list_deadline: float | None = None,
         drift_tuples: int = TUPLES,
         world: World | None = None,
-        on_close: Callable[[], None] | None = None,
+        name: str = "",
     ) -> None:
         """Take a store and ask for its model.
 
@@ -52,7 +52,7 @@ class OpenFgaAdapter(Adapter):
             list_deadline: the deadline in seconds that the server has for lists, where it is known.
             drift_tuples: up to how many tuples are read to see drift.
             world: the world that the store holds, where this adapter puts it there.
-            on_close: what else to give back.
+            name: what the store is called in the record; by default its own name and the server's address.
 
         Raises:
             PolicyError: there is no such store or model, or the model lacks the type or relation.
@@ -65,11 +65,11 @@ class OpenFgaAdapter(Adapter):
         self._choice = road
         self._deadline = list_deadline
         self._world = world
-        self._on_close = on_close
+        self._identity = name or f"{store.transport.url} {store.name()}"
+        self._on_close: Callable[[], None] | None = None
         self._method = "check"
         self._watch = Watch(store, drift_tuples)
         self._closed = False
-        self._name = store.name()
         self._model: Model = self._resolved()
 
     @property
@@ -98,11 +98,11 @@ class OpenFgaAdapter(Adapter):
         return Backend(
             kind="openfga",
             version="unknown: the API does not tell it",
-            identity=f"{self.store.transport.url} {self._name}",
+            identity=self._identity,
             missing_acl="deny",
             missing_identity="public_only",
             policy=Policy(
-                identity={"store": self.store.id, "store_name": self._name, "model": self._model.id},
+                identity={"store": self.store.id, "model": self._model.id},
                 digest=f"{self._model.digest}+{state.digest}",
             ),
             action=f"{question.type}#{question.relation}",
@@ -190,6 +190,10 @@ class OpenFgaAdapter(Adapter):
         self.store.write(self._model.id, writes=list(now - before), deletes=list(before - now))
         self._world = after
         return self._model.id
+
+    def on_close(self, call: Callable[[], None]) -> None:
+        """Have `call` called once, when the adapter has closed its connections."""
+        self._on_close = call
 
     def close(self) -> None:
         """Close the connections; a store that was made here is deleted."""

@@ -27,9 +27,9 @@ def connect(options: Mapping[str, Any]) -> OpenFgaAdapter:
         BackendError: the server cannot be reached or asked.
     """
     if options.get("store_file") is not None:
-        from arecall_adapters.openfga import store_file
+        from arecall_adapters.openfga.store_file import connect as connect_file
 
-        return store_file.connect(options)
+        return connect_file(options)
     missing = [
         f"{name} (--{option})"
         for name, option in (("FGA_API_URL", "api-url"), ("FGA_STORE_ID", "store"))

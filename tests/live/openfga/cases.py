@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +20,8 @@ from arecall_adapters.openfga.adapter import OpenFgaAdapter
 from arecall_adapters.openfga.naming import Names, Template
 from arecall_adapters.openfga.question import Circumstances, Question, TupleKey
 from arecall_adapters.openfga.store import Store
+from arecall_adapters.openfga.store_file import Test
 from arecall_adapters.openfga.transport import Access, Transport
-
-DENY_ALL: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -52,13 +52,9 @@ class Case:
         """Take a snapshot, with the context and tuples of a row."""
         type_name = row.get("type") or row["object"].partition(":")[0]
         tuples = msgspec.convert(row.get("contextual_tuples", []), list[TupleKey])
-        question = Question(
-            type_name, row["relation"], shared=Circumstances(row.get("context") or {}, tuples)
-        )
+        question = Question(type_name, row["relation"], shared=Circumstances(row.get("context") or {}, tuples))
         names = Names(Template("{id}", ""), Template("{id}", ""), type_name)
-        adapter = OpenFgaAdapter(
-            Store(self.transport, self.id, question), names, concurrency=2, road=road
-        )
+        adapter = OpenFgaAdapter(Store(self.transport, self.id, question), names, concurrency=2, road=road)
         return capture(adapter, principals, documents)
 
 
@@ -67,50 +63,78 @@ def build(url: str, name: str) -> Case:
     return Case(transport, stores.create(transport, name[:64]), {})
 
 
-def decision(case: Case, row: Mapping[str, Any], road: str = "auto") -> Decision | ArecallError:
-    """What the snapshot says of a check row; the error, where there is no snapshot."""
-    try:
-        snapshot = case.ask(row, [row["user"]], [row["object"]], road)
-    except ArecallError as error:
-        return error
-    return snapshot.decision(row["user"], row["object"]).decision
-
-
-def listed(case: Case, row: Mapping[str, Any], road: str = "auto") -> Snapshot | ArecallError:
-    """The snapshot over everything of a row's type that the store knows, and that the row expects."""
-    mentioned = {each["object"] for each in row.get("contextual_tuples", [])}
-    universe = {thing for thing in case.things.get(row["type"], set()) | mentioned if thing.startswith(f"{row['type']}:")}
-    universe |= set(row.get("expected", ()))
-    try:
-        return case.ask(row, [row["user"]], sorted(universe or {f"{row['type']}:nothing"}), road)
-    except ArecallError as error:
-        return error
-
-
 def problems(case: Case, assertions: Sequence[Mapping[str, Any]], road: str = "auto") -> Iterator[str]:
-    """Yield what a snapshot says otherwise than the assertions; a list of users is asked user by user."""
+    """Yield what snapshots say otherwise than the assertions about checks and lists of objects.
+
+    Checks that share all but the pair are one snapshot, as a user would take it.
+    """
+    together: dict[str, list[Mapping[str, Any]]] = {}
     for row in assertions:
-        fails = "error_code" in row
-        match row["kind"]:
-            case "check":
-                found = decision(case, row, road)
-                right = (
-                    isinstance(found, ArecallError) or found in (Decision.CONDITIONAL, Decision.ERROR)
-                    if fails
-                    else found is (Decision.ALLOW if row["expected"] else Decision.DENY)
-                )
-                if not right:
-                    yield f"{json.dumps(row)}: {found!r}"
-            case "list_objects":
-                taken = listed(case, row, road)
-                if fails:
-                    if isinstance(taken, Snapshot) and taken.complete:
-                        yield f"{json.dumps(row)}: {sorted(taken.authorized(row['user']))}"
-                elif not isinstance(taken, Snapshot):
-                    yield f"{json.dumps(row)}: {taken!r}"
-                elif taken.authorized(row["user"]) != set(row["expected"]) or not taken.complete:
-                    yield f"{json.dumps(row)}: {sorted(taken.authorized(row['user']))}, complete: {taken.complete}"
+        if row["kind"] == "list_objects":
+            yield from _list_problems(case, row, road)
+        elif row["kind"] == "check":
+            shared = [
+                row["object"].partition(":")[0],
+                row["relation"],
+                row.get("context"),
+                row.get("contextual_tuples"),
+            ]
+            together.setdefault(json.dumps([*shared, "error_code" in row]), []).append(row)
+    for rows in together.values():
+        yield from _check_problems(case, rows, road)
+
+
+def _check_problems(case: Case, rows: Sequence[Mapping[str, Any]], road: str) -> Iterator[str]:
+    try:
+        users, objects = ({row[part] for row in rows} for part in ("user", "object"))
+        snapshot = case.ask(rows[0], sorted(users), sorted(objects), road)
+    except ArecallError as error:
+        if "error_code" not in rows[0]:
+            yield f"{json.dumps(rows[0])}: {error!r}"
+        return
+    for row in rows:
+        found = snapshot.decision(row["user"], row["object"]).decision
+        right = (
+            not found.plain if "error_code" in row else found is (Decision.ALLOW if row["expected"] else Decision.DENY)
+        )
+        if not right:
+            yield f"{json.dumps(row)}: {found}"
+
+
+def _list_problems(case: Case, row: Mapping[str, Any], road: str) -> Iterator[str]:
+    mentioned = {each["object"] for each in row.get("contextual_tuples", [])}
+    universe = {
+        thing for thing in case.things.get(row["type"], set()) | mentioned if thing.startswith(f"{row['type']}:")
+    }
+    universe |= set(row.get("expected", ()))
+    fails = "error_code" in row
+    try:
+        taken = case.ask(row, [row["user"]], sorted(universe or {f"{row['type']}:nothing"}), road)
+    except ArecallError as error:
+        if not fails:
+            yield f"{json.dumps(row)}: {error!r}"
+        return
+    found = sorted(taken.authorized(row["user"]))
+    if taken.complete == fails or (not fails and found != sorted(row["expected"])):
+        yield f"{json.dumps(row)}: {found}, complete: {taken.complete}"
+
+
+def rows(test: Test) -> Iterator[dict[str, Any]]:
+    """Yield the assertions of a store file's test, one user, object and relation each."""
+    for kind, written in (("check", test.check), ("list_objects", test.list_objects)):
+        for each in written or ():
+            users = each.get("users", [each.get("user")])
+            things = each.get("objects", [each.get("object")]) if kind == "check" else [None]
+            given = {name: each[name] for name in ("context", "type") if name in each}
+            for user, thing, (relation, expected) in itertools.product(users, things, each["assertions"].items()):
+                about = {"object": thing} if thing is not None else {}
+                yield {**given, **about, "kind": kind, "user": user, "relation": relation, "expected": expected}
 
 
 def load(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.json"))]
+
+
+def plain(key: TupleKey) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(key)
+    return found
