@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from docker.errors import APIError
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
@@ -21,6 +22,7 @@ from arecall.testing import unavailable
 from arecall_adapters import containers
 
 READY_SECONDS = 60
+ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -90,22 +92,33 @@ def openfga(environment: Mapping[str, str] | None = None) -> Iterator[Server]:
         unavailable(str(error))
     reaper()
     stop_orphans()
-    container = (
-        DockerContainer(image)
-        .with_command("run")
-        .with_exposed_ports(8080)
-        .with_kwargs(labels={RUN_LABEL: str(os.getpid())})
-    )
-    for name, value in {
-        "OPENFGA_LOG_LEVEL": "warn",
-        "OPENFGA_PLAYGROUND_ENABLED": "false",
-        **(environment or {}),
-    }.items():
-        container = container.with_env(name, value)
-    with container:
+    settings = {"OPENFGA_LOG_LEVEL": "warn", "OPENFGA_PLAYGROUND_ENABLED": "false", **(environment or {})}
+    container = _started(image, settings)
+    try:
         server = Server(container, f"http://127.0.0.1:{container.get_exposed_port(8080)}")
         _await(server)
         yield server
+    finally:
+        container.stop()
+
+
+def _started(image: str, environment: Mapping[str, str]) -> DockerContainer:
+    for attempt in range(ATTEMPTS):
+        container = DockerContainer(image).with_command("run")
+        container.with_kwargs(labels={RUN_LABEL: str(os.getpid())})
+        # On loopback only; the engine chooses a free port, which another process may be quicker to take.
+        container.ports = {"8080/tcp": ("127.0.0.1", None)}  # type: ignore[dict-item]
+        for name, value in environment.items():
+            container.with_env(name, value)
+        try:
+            container.start()
+        except APIError:
+            container.stop()
+            if attempt == ATTEMPTS - 1:
+                raise
+        else:
+            return container
+    raise AssertionError
 
 
 def _await(server: Server) -> None:

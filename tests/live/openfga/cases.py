@@ -125,7 +125,7 @@ def rows(test: Test) -> Iterator[dict[str, Any]]:
         for each in written or ():
             users = each.get("users", [each.get("user")])
             things = each.get("objects", [each.get("object")]) if kind == "check" else [None]
-            given = {name: each[name] for name in ("context", "type") if name in each}
+            given: dict[str, Any] = {name: each[name] for name in ("context", "type") if name in each}
             for user, thing, (relation, expected) in itertools.product(users, things, each["assertions"].items()):
                 about = {"object": thing} if thing is not None else {}
                 yield {**given, **about, "kind": kind, "user": user, "relation": relation, "expected": expected}
