@@ -7,7 +7,6 @@ import functools
 import os
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -127,7 +126,10 @@ def _await(server: Server) -> None:
         try:
             with urllib.request.urlopen(f"{server.url}/healthz", timeout=5):
                 return
-        except (OSError, urllib.error.URLError):
-            if time.monotonic() > deadline:
-                raise
+        except OSError:
+            container = server.container.get_wrapped_container()
+            container.reload()
+            if container.status != "running" or time.monotonic() > deadline:
+                told = container.logs(tail=20).decode("utf-8", "replace")
+                raise AssertionError(f"the server is {container.status} and does not answer: {told}") from None
             time.sleep(0.05)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from arecall.adapter import Adapter
 from arecall.testing import AdapterConformance, Road
 from arecall.testing.kit import Empty
+from arecall.testing.reading import Completeness, Decisions
 from arecall.testing.roads import hold
 from arecall.world import Change, World, authorized, changed
 from arecall_adapters import openfga as fga
@@ -22,11 +23,10 @@ from servers import Server
 pytestmark = pytest.mark.live
 
 
-class OverAWire(AdapterConformance):
+class TestOpenFga(AdapterConformance):
     """Each backend is a store of its own, reached over a wire that can be cut."""
 
     spec = fga.ADAPTER
-    options: dict[str, Any] = {}
 
     @pytest.fixture
     def empty(self, openfga: Server) -> Iterator[Empty]:
@@ -36,7 +36,7 @@ class OverAWire(AdapterConformance):
         def empty() -> Adapter:
             wire = Wire((parts.hostname or "", parts.port or 0))
             wires.append(wire)
-            adapter = fga.empty(wire.url, **self.options)
+            adapter = fga.empty(wire.url)
             adapter.wire = wire  # type: ignore[attr-defined]
             return adapter
 
@@ -48,20 +48,31 @@ class OverAWire(AdapterConformance):
         adapter.wire.cut()  # type: ignore[attr-defined]
 
 
-class TestOpenFga(OverAWire):
-    pass
+class Reads(Decisions, Completeness):
+    """The part of the kit that reads, for what changes how it is read."""
+
+    spec = fga.ADAPTER
+    options: ClassVar[dict[str, Any]] = {}
+
+    @pytest.fixture
+    def empty(self, openfga: Server) -> Empty:
+        return lambda: fga.empty(openfga.url, **self.options)
 
 
-class TestListsFirst(OverAWire):
-    options = {"road": "stream"}
+class TestListsFirst(Reads):
+    options: ClassVar = {"road": "stream"}
 
 
-class TestTrustsItsDeadline(OverAWire):
-    options = {"road": "stream", "list_deadline": 3.0}
+class TestTrustsTheDeadlineThatIsStated(Reads):
+    options: ClassVar = {"road": "stream", "list_deadline": 3.0}
 
 
-class TestAllowsStaleAnswers(OverAWire):
-    options = {"consistency": "MINIMIZE_LATENCY"}
+class TestAsksAboutEveryPair(Reads):
+    options: ClassVar = {"road": "check"}
+
+
+class TestMayReadCaches(Reads):
+    options: ClassVar = {"consistency": "MINIMIZE_LATENCY"}
 
 
 @settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -21,11 +21,8 @@ from arecall_adapters.openfga.transport import Refused
 TUPLES = 10_000
 """Up to how many tuples are read, before and after."""
 
-LOOK_BACK = timedelta(hours=1)
-"""How far before the first look the feed is read; longer than a server may be expected to withhold changes."""
-
-SLACK = timedelta(seconds=2)
-"""How much later than the feed's entry a tuple may say that it was written."""
+SLACK = timedelta(seconds=5)
+"""How far apart a tuple and its entry in the feed may say that they were written."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Watch:
                 raise
             digest, newest, count, whole = "", None, None, False
         try:
-            self._feed()
+            self._feed(newest)
         except (Refused, BackendUnavailable) as error:
             if isinstance(error, BackendUnavailable) and "forbids" not in error.cause:
                 raise
@@ -80,8 +77,7 @@ class Watch:
             return f"the store has more than {self._limit} tuples (--drift-tuples reads more)"
         if count and not self._ever:
             return "the changes feed is empty, and the store has tuples"
-        seen = self._newest or (datetime.fromisoformat(self._since) if self._since else None)
-        if newest is not None and (seen is None or newest > seen + SLACK):
+        if newest is not None and (self._newest is None or newest > self._newest + SLACK):
             return "the changes feed withholds what was written last"
         return ""
 
@@ -99,11 +95,13 @@ class Watch:
         # Sorted: pages may come in another order from another replica.
         return _digest([hashlib.sha256(line).hexdigest() for line in sorted(lines)]), newest, len(lines), True
 
-    def _feed(self) -> None:
+    def _feed(self, newest_tuple: datetime | None) -> None:
         if self._since is None:
             changes, _ = self._store.changes("", None, size=1)
             self._ever = bool(changes)
-            self._since = (self._store.transport.server_time() - LOOK_BACK).isoformat(timespec="seconds")
+            # From there on all is read; the newest tuple must be in it, unless the server withholds what is new.
+            since = (newest_tuple or self._store.transport.server_time()) - SLACK
+            self._since = since.isoformat(timespec="milliseconds")
         while True:
             changes, token = self._store.changes(self._token, self._since)
             self._ever = self._ever or bool(changes)

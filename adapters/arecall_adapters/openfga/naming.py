@@ -31,12 +31,10 @@ class Template:
     option: str
 
     def __post_init__(self) -> None:
-        """Refuse a template that does not hold the id once, or could make two ids one."""
+        """Refuse a template that does not hold the id once."""
         before, place, after = self.text.partition(PLACE)
         if not place or PLACE in after or "{" in before + after or "}" in before + after:
             raise UsageError(f"{self.option} {self.text!r} must hold {PLACE} once, as in user:{PLACE}")
-        if after and not self.text.startswith(PLACE) and "#" in after and ":" not in before:
-            raise UsageError(f"{self.option} {self.text!r} names a userset without a type, as in group:{PLACE}#member")
 
     @property
     def typed(self) -> bool:
