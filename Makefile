@@ -58,6 +58,7 @@ format: $(VENV)/.dev ## Put the code into its one format
 bench: $(VENV)/.dev ## Compare speed with the peers, side by side
 	$(BIN)/python benchmarks/library.py
 	$(BIN)/python benchmarks/casbin.py
+	$(BIN)/python benchmarks/openfga.py
 
 images: $(VENV)/.dev ## Pull the images of live backends; build what cannot be pulled
 	@docker/engine.sh
