@@ -258,7 +258,7 @@ class Transport:
                     f"{self.url} forbids this to us: {said}",
                     "ask for credentials that may read the store: its model, checks, lists, tuples and changes",
                 )
-            case 429 | 500 | 502 | 503 | 504:
+            case 422 | 429 | 500 | 502 | 503 | 504:  # 422: a check that was throttled for too long
                 failure = self._busy(status, code, said, _retry_after(response))
             case _ if 300 <= status <= 399:
                 failure = BackendUnavailable(

@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
+import servers
 from arecall.capture import capture
 from arecall.decisions import Decision
-from arecall.world import Everyone, Exclude, Grant, Group, Principal, World
+from arecall.world import Everyone, Exclude, Grant, Group, Principal, Revoke, World
 from arecall_adapters import openfga as fga
 from arecall_adapters.openfga.adapter import OpenFgaAdapter
 from arecall_adapters.openfga.options import open_store
@@ -220,3 +221,18 @@ def test_a_change_that_excludes_shows_at_once_at_either_consistency(openfga: Ser
             assert adapter.check("ann", ["memo"])[0].decision is ALLOW
             adapter.apply(Exclude(Principal("ann"), "memo"))
             assert adapter.check("ann", ["memo"])[0].decision is DENY
+
+
+def test_a_cache_answers_for_the_past_unless_higher_consistency_is_demanded() -> None:
+    caching = {"OPENFGA_CHECK_QUERY_CACHE_ENABLED": "true", "OPENFGA_CHECK_QUERY_CACHE_TTL": "60s"}
+    grant = frozenset({(Principal("ann"), "memo")})
+    with servers.openfga(caching) as own, fga.empty(own.url) as made:
+        made.provision(World(frozenset({"ann"}), frozenset({"memo"}), grants=grant))
+        with open_store({"consistency": "MINIMIZE_LATENCY"}, own.url, made.store.id) as lenient:
+            assert lenient.check("ann", ["memo"])[0].decision is ALLOW
+            made.apply(Revoke(Principal("ann"), "memo"))
+            assert lenient.check("ann", ["memo"])[0].decision is ALLOW
+            assert lenient.describe().consistency == "MINIMIZE_LATENCY"
+        assert made.check("ann", ["memo"])[0].decision is DENY
+        taken = capture(made, ["ann"], ["memo"])
+        assert taken.authorized("ann") == frozenset()
