@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import msgspec
 import pytest
 
 import servers
+from arecall.adapter import Silent
 from arecall.capture import capture
 from arecall.decisions import Decision
 from arecall.world import Everyone, Exclude, Grant, Group, Principal, Revoke, World
@@ -236,3 +238,19 @@ def test_a_cache_answers_for_the_past_unless_higher_consistency_is_demanded() ->
         assert made.check("ann", ["memo"])[0].decision is DENY
         taken = capture(made, ["ann"], ["memo"])
         assert taken.authorized("ann") == frozenset()
+
+
+def test_memory_does_not_grow_with_the_number_of_principals(made: OpenFgaAdapter) -> None:
+    documents = [f"document-{number}" for number in range(500)]
+
+    def peak(principals: int) -> int:
+        tracemalloc.start()
+        try:
+            for _ in made.list_authorized([f"p{number}" for number in range(principals)], documents, Silent()):
+                pass
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(5)
+    assert peak(60) < 1.5 * peak(15)
