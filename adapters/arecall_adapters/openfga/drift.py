@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from arecall.errors import BackendUnavailable
 from arecall_adapters.openfga.store import Store
-from arecall_adapters.openfga.transport import Refused
+from arecall_adapters.openfga.transport import Forbidden, Refused
 
 TUPLES = 10_000
 """Up to how many tuples are read, before and after."""
@@ -58,15 +57,11 @@ class Watch:
         """
         try:
             digest, newest, count, whole = self._tuples()
-        except (Refused, BackendUnavailable) as error:
-            if isinstance(error, BackendUnavailable) and "forbids" not in error.cause:
-                raise
+        except (Refused, Forbidden):
             digest, newest, count, whole = "", None, None, False
         try:
             self._feed(newest)
-        except (Refused, BackendUnavailable) as error:
-            if isinstance(error, BackendUnavailable) and "forbids" not in error.cause:
-                raise
+        except (Refused, Forbidden):
             return State(digest, "the changes feed may not be read")
         return State(_digest([digest, self._token]), self._doubt(newest, count, whole))
 

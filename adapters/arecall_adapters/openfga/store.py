@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from arecall.decisions import ALLOWED, DENIED, Decision, Outcome
 from arecall.errors import BackendError, IncompleteAnswer, PolicyError
 from arecall_adapters.openfga.model import Model
 from arecall_adapters.openfga.question import Question, TupleKey, tuple_body
-from arecall_adapters.openfga.transport import Refused, Transport
+from arecall_adapters.openfga.transport import Forbidden, Refused, Transport
 
 BATCH = 50
 """Checks in a BatchCheck, unless the server allows fewer."""
@@ -46,7 +47,7 @@ class Store:
         self.id = store_id
         self.question = question
         self.batch = BATCH
-        self._path = f"/stores/{store_id}"
+        self._path = f"/stores/{quote(store_id, safe='')}"
 
     # -- what it is -----------------------------------------------------------------------------------------------------
 
@@ -58,6 +59,8 @@ class Store:
         """
         try:
             return str(self.transport.get(self._path).get("name", self.id))
+        except Forbidden:
+            return self.id
         except Refused as error:
             raise PolicyError(
                 f"{self.transport.url} has no store {self.id!r}: {error}", "check FGA_STORE_ID (--store)"
@@ -84,7 +87,9 @@ class Store:
             PolicyError: the store does not have it.
         """
         try:
-            body = self.transport.get(f"{self._path}/authorization-models/{model_id}").get("authorization_model")
+            body = self.transport.get(f"{self._path}/authorization-models/{quote(model_id, safe='')}").get(
+                "authorization_model"
+            )
         except Refused as error:
             raise PolicyError(
                 f"the store {self.id} has no model {model_id!r}: {error}", "check FGA_MODEL_ID (--model)"
@@ -297,6 +302,6 @@ def create(transport: Transport, name: str) -> str:
 def delete(transport: Transport, store_id: str) -> None:
     """Delete a store that was made here; a server that is gone has nothing left to delete."""
     try:
-        transport.delete(f"/stores/{store_id}")
+        transport.delete(f"/stores/{quote(store_id, safe='')}")
     except (Refused, BackendError):
         return

@@ -36,6 +36,8 @@ LONGEST_WAIT = 30.0
 
 CHUNK = 1 << 16
 
+TURNED_AWAY = 429
+
 
 @dataclass(frozen=True)
 class Access:
@@ -68,6 +70,10 @@ class Refused(Exception):
     def __init__(self, status: int, code: str, message: str) -> None:
         self.status, self.code, self.message = status, code, message
         super().__init__(f"{message} ({code})" if code else message)
+
+
+class Forbidden(BackendUnavailable):
+    """The server knows us, and does not let us do this."""
 
 
 class _Again(Exception):
@@ -186,7 +192,11 @@ class Transport:
                 response.close() if response.length_remaining else response.release_conn()
         self._behind = _behind(response.headers.get("Date"))
         if not 200 <= response.status <= 299:
-            raise self._refusal(response, data) from None
+            refusal = self._refusal(response, data)
+            # Of a write that failed in the server nobody knows whether it was made; one that was turned away was not.
+            if isinstance(refusal, _Again) and not repeatable and response.status != TURNED_AWAY:
+                refusal = refusal.final
+            raise refusal from None
         try:
             return read(response, data)
         except ValueError as error:
@@ -254,7 +264,7 @@ class Transport:
             case 401:
                 failure: Exception = self._unauthorized(message)
             case 403:
-                failure = BackendUnavailable(
+                failure = Forbidden(
                     f"{self.url} forbids this to us: {said}",
                     "ask for credentials that may read the store: its model, checks, lists, tuples and changes",
                 )

@@ -303,6 +303,18 @@ def test_who_may_not_read_the_store_is_told_so(through: Any) -> None:
         take(through(rule)[1])
 
 
+def test_who_may_not_read_the_stores_name_may_read_the_rest(openfga: Server, store: str) -> None:
+    def rule(request: Request, ask: Callable[[], Reply]) -> Reply:
+        said = b'{"code": "forbidden", "message": "no"}'
+        if request.path.endswith(store):
+            return Reply(403, {"Content-Type": "application/json"}, said)
+        return ask()
+
+    recorder = Recorder(openfga.url, rule)
+    with recorder.running(), open_store({}, recorder.url, store) as adapter:
+        assert store in adapter.describe().identity
+
+
 def test_a_redirect_is_not_followed(through: Any) -> None:
     def rule(request: Request, ask: Callable[[], Reply]) -> Reply:
         return Reply(307, {"Location": "http://127.0.0.1:1/"}, b"") if some(request) else ask()
