@@ -383,7 +383,9 @@ def _said(data: bytes) -> tuple[str, str]:
     """Return the code and message of an error that OpenFGA wrote; of another's, no code and the beginning of it."""
     try:
         document = json.loads(data)
-        return str(document.get("code", "")), str(document.get("message", ""))
+        # An error of a stream is written in another form, with the number of its code.
+        document = document.get("error", document)
+        return str(document.get("code", document.get("grpc_code", ""))), str(document.get("message", ""))
     except (ValueError, AttributeError):
         return "", data[:200].decode("utf-8", "replace").strip()
 

@@ -111,6 +111,13 @@ def test_a_refusal_is_told_by_its_code(serving: Any) -> None:
     assert (caught.value.status, caught.value.code) == (400, "validation_error")
 
 
+def test_a_refusal_of_a_stream_is_one_too(serving: Any) -> None:
+    said = {"error": {"grpc_code": 2000, "http_code": 400, "message": "no context", "http_status": "Bad Request"}}
+    server = serving(lambda _: reply(said, 400))
+    with pytest.raises(Refused, match="no context"):
+        Transport(Access(server.url)).lines("/x", {})
+
+
 def test_a_write_is_not_repeated_when_its_answer_is_lost(serving: Any) -> None:
     server = serving(lambda _: Reply(200, dict(JSON), b'{"ok": true}', cut=3))
     with pytest.raises(BackendUnavailable):
