@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,7 +74,7 @@ def align(ranked: Run | Delivered, qrels: Qrels, chunks: Mapping[str, str] | Non
     Raises:
         InputError: `chunks` is given and an item of the run or the lists is not in it.
     """
-    document_of = _project(ranked, chunks)
+    document_of = project(ranked.item_ids, chunks, ranked.source.name)
     relevant = {qrels.item_ids[code] for code in np.unique(qrels.items[qrels.grades >= relevance_level]).tolist()}
     documents = tuple(sorted(relevant.union(document_of)))
     row = {document: number for number, document in enumerate(documents)}
@@ -91,16 +91,20 @@ def align(ranked: Run | Delivered, qrels: Qrels, chunks: Mapping[str, str] | Non
     return Alignment(documents, queries, tuple(judged), np.array([row[d] for d in document_of], np.int32))
 
 
-def _project(ranked: Run | Delivered, chunks: Mapping[str, str] | None) -> list[str]:
+def project(items: Sequence[str], chunks: Mapping[str, str] | None, where: str) -> list[str]:
+    """The document of each item; without a chunk map the items are documents themselves.
+
+    Raises:
+        InputError: an item is not in `chunks`; every such chunk is named, with `where` it came from.
+    """
     if chunks is None:
-        return list(ranked.item_ids)
-    orphans = [item for item in ranked.item_ids if item not in chunks]
+        return list(items)
+    orphans = [item for item in items if item not in chunks]
     if orphans:
         raise InputError(
-            Problem(ranked.source.name, f"the chunk {orphan!r} belongs to no document of the chunk map")
-            for orphan in orphans
+            Problem(where, f"the chunk {orphan!r} belongs to no document of the chunk map") for orphan in orphans
         )
-    return [chunks[item] for item in ranked.item_ids]
+    return [chunks[item] for item in items]
 
 
 def _judged(grades: Mapping[str, int], row: Mapping[str, int], relevance_level: int) -> Judged:

@@ -58,19 +58,6 @@ class Transition:
     documents_removed: tuple[str, ...]
     policy: tuple[ChangedField, ...]
 
-    @property
-    def access_changed(self) -> bool:
-        """Whether any pair's decision differs, or either side was asked about more."""
-        return bool(
-            self.granted
-            or self.revoked
-            or self.unclear
-            or self.principals_added
-            or self.principals_removed
-            or self.documents_added
-            or self.documents_removed
-        )
-
 
 def transition(before: Snapshot, after: Snapshot) -> Transition:
     """Compare two snapshots pair by pair, and their records field by field."""

@@ -20,20 +20,15 @@ if TYPE_CHECKING:
 SCHEMA = "arecall/result/1"
 """The form of a result in JSON."""
 
-NAMES = ("measure", "filter", "mean", "level", "group", "principal", "query_id")
-"""The columns that say what a row is of; a label that does not apply to its level is null."""
-
-NUMBERS = ("value", "numerator", "denominator", "n", "ci_low", "ci_high", "tie_low", "tie_high")
-"""The columns of figures; undefined is null. `tie_low` and `tie_high` are the least and greatest value over all orders of
-tied documents, null where nothing is tied."""
-
 LABEL_OF_LEVEL = {"group": "group", "principal": "principal", "query": "query_id"}
 
 
 class Row(Struct, frozen=True):
-    """One row of the table; see `NAMES`, `NUMBERS` and `STATE_COLUMNS` for the columns.
+    """One row of the table: what it is of, its figures, and how many pairs are in each state (`STATE_COLUMNS`).
 
-    `numerator` and `denominator` are sums over the pairs of the mean (the micro ratio); `value` is the mean.
+    A label that does not apply to the row's level is None, and so is an undefined figure. `numerator` and `denominator` are
+    sums over the pairs of the mean (the micro ratio); `value` is the mean. `tie_low` and `tie_high` are the least and
+    greatest value over all orders of tied documents, None where nothing is tied.
     """
 
     measure: str

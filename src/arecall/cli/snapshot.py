@@ -162,6 +162,7 @@ def _take(
 
 def _documents(values: Mapping[str, Any]) -> Sequence[str]:
     from arecall import inputs
+    from arecall.alignment import project
 
     wanted: str = values["document_ids"]
     if not wanted.startswith("from:"):
@@ -169,12 +170,7 @@ def _documents(values: Mapping[str, Any]) -> Sequence[str]:
     chunks = inputs.read_chunks(values["from_chunks"]) if values["from_chunks"] else None
 
     def documents(items: Sequence[str], source: Path) -> set[str]:
-        if chunks is None:
-            return set(items)
-        orphans = [item for item in items if item not in chunks]
-        if orphans:
-            raise UsageError(f"{source}: the chunk {orphans[0]!r} belongs to no document of the chunk map")
-        return {chunks[item] for item in items}
+        return set(project(items, chunks, str(source)))
 
     readers: dict[str, Callable[[Path], set[str]]] = {
         "run": lambda path: documents(inputs.read_run(path).item_ids, path),

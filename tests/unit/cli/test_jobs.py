@@ -51,6 +51,17 @@ def test_the_universe_may_come_from_the_data(small: Path, arecall: Run) -> None:
     assert read_snapshot(small / "t.json").documents == ("d1", "d2", "d3")
 
 
+def test_chunks_of_a_run_are_projected_to_the_universe_and_an_orphan_is_named(small: Path, arecall: Run) -> None:
+    (small / "chunked.trec").write_text("q1 Q0 c1 1 2 x\nq1 Q0 c2 2 1 x\n", "utf-8")
+    (small / "chunks.tsv").write_text("c1\td1\nc2\td3\n", "utf-8")
+    (small / "part.tsv").write_text("c1\td1\n", "utf-8")
+    asked = ("snapshot", "table", "grants.tsv", "--documents", "from:run", "--run", "chunked.trec", "-o", "t.json")
+    assert arecall(*asked, "--chunks", "chunks.tsv").returncode == 0
+    assert read_snapshot(small / "t.json").documents == ("d1", "d3")
+    done = arecall(*asked, "--chunks", "part.tsv")
+    assert (done.returncode, "the chunk 'c2' belongs to no document" in done.stderr) == (2, True)
+
+
 def test_principals_are_asked_about_even_where_no_grant_names_them(small: Path, arecall: Run) -> None:
     (small / "people.txt").write_text("eve\nann\n", "utf-8")
     done = arecall(
