@@ -16,7 +16,7 @@ from typing import Any, Protocol, Self
 
 from arecall.decisions import Outcome
 from arecall.errors import UsageError
-from arecall.record import Backend
+from arecall.record import Backend, Finding
 from arecall.world import Change, World
 
 
@@ -158,6 +158,18 @@ class Adapter(abc.ABC):
             UsageError: the backend holds no list of them that would be sure to be whole.
         """
         raise UsageError("say whom to ask about: --principals FILE, one id a line")
+
+    def documents(self) -> Sequence[str]:
+        """Name the documents to ask about when the user names none.
+
+        Raises:
+            UsageError: the backend holds no list of them that would be sure to be whole.
+        """
+        raise UsageError("say which documents to ask about: --documents FILE, one id a line")
+
+    def findings(self) -> Sequence[Finding]:
+        """Tell what was odd in the last `list_authorized`, beside the decisions; each is named in the report."""
+        return ()
 
     def method(self) -> str:
         """Name the road that the last `list_authorized` or `check` took, for the record."""

@@ -13,7 +13,7 @@ from arecall._version import VERSION
 from arecall.adapter import Adapter, Listing, Progress, Silent
 from arecall.decisions import Decision, Outcome
 from arecall.errors import Disagreement, DriftError, IncompleteAnswer
-from arecall.record import AdapterVersion, Backend, Drift, Record, Sample
+from arecall.record import AdapterVersion, Backend, Drift, Finding, Found, Record, Sample
 from arecall.snapshot import Indices, Snapshot, checked_ids, count_decisions, now, universe_digest
 
 SAMPLE = 2_000
@@ -24,6 +24,9 @@ BUDGET_SECONDS = 20.0
 
 BATCH = 200
 """How many pairs of a sample are grouped by principal before they are asked."""
+
+NAMED = 20
+"""How many findings of a kind the record names."""
 
 ATTEMPTS = 2
 """How often a capture is begun when the policy changes under it."""
@@ -80,6 +83,7 @@ def capture(
         before = adapter.describe()
         answers = _ask(adapter, asked, universe, progress)
         method = adapter.method()
+        found = adapter.findings()
         proof = None
         if _can_list(adapter):
             proof = _prove(adapter, answers, universe, sample, budget_seconds, seed, progress)
@@ -106,8 +110,17 @@ def capture(
         sample=proof,
         arecall=VERSION,
         notes=[f"before the capture the policy's digest was {before.policy.digest}"] if drift == "seen" else [],
+        findings=_grouped(found),
     )
     return Snapshot(documents=universe, allowed=answers.allowed, undecided=answers.undecided, record=record)
+
+
+def _grouped(findings: Sequence[Finding]) -> dict[str, Found]:
+    """Count findings by kind; the record names the first few of each."""
+    by_kind: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_kind.setdefault(finding.kind, []).append(finding)
+    return {kind: Found(count=len(found), first=found[:NAMED]) for kind, found in sorted(by_kind.items())}
 
 
 def _can_list(adapter: Adapter) -> bool:

@@ -76,6 +76,26 @@ class Completeness(Struct, frozen=True):
     complete: bool
 
 
+class Finding(Struct, frozen=True):
+    """Something odd that an adapter saw beside the decisions (a stale chunk, a document that is not there).
+
+    `kind` is one of the adapter's few words for it, `what` the sentence; principal and document are named where it is
+    about them.
+    """
+
+    kind: str
+    what: str
+    principal: str = ""
+    document: str = ""
+
+
+class Found(Struct, frozen=True):
+    """How many findings of a kind there were, and the first of them."""
+
+    count: int
+    first: list[Finding]
+
+
 class Record(Struct, frozen=True):
     """What was asked of what, when, how, and how far the answer can be relied on. Times are UTC, RFC 3339."""
 
@@ -90,3 +110,4 @@ class Record(Struct, frozen=True):
     sample: Sample | None = None
     arecall: str = ""
     notes: list[str] = []
+    findings: dict[str, Found] = {}

@@ -37,7 +37,8 @@ class World:
     """Principals, documents, groups, and what was granted or excluded.
 
     `groups` maps a group's id to its members; a member may be a group again, to any depth, and cycles are allowed.
-    A pair is authorized if a grant reaches the principal and no exclusion does.
+    A pair is authorized if a grant reaches the principal and no exclusion does. `texts` holds what a document says, for
+    backends that search; a document without a text has an empty one.
     """
 
     principals: frozenset[str] = frozenset()
@@ -45,6 +46,7 @@ class World:
     groups: Mapping[str, frozenset[Subject]] = field(default_factory=dict)
     grants: frozenset[tuple[Subject, str]] = frozenset()
     exclusions: frozenset[tuple[Subject, str]] = frozenset()
+    texts: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def group_depth(self) -> int:
@@ -102,6 +104,29 @@ class Exclude:
 
 
 @dataclass(frozen=True, slots=True)
+class Lift:
+    """Take an exclusion back, exactly as it was given."""
+
+    subject: Subject
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class AddDocument:
+    """Put a document there that nobody is granted yet, or give one that is there another text."""
+
+    document: str
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveDocument:
+    """Delete a document with every grant and exclusion of it: one that is added under its id again is for nobody."""
+
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
 class AddMember:
     """Put `subject` into the group with id `group`."""
 
@@ -117,10 +142,10 @@ class RemoveMember:
     subject: Subject
 
 
-Change = Grant | Revoke | Exclude | AddMember | RemoveMember
+Change = Grant | Revoke | Exclude | Lift | AddMember | RemoveMember | AddDocument | RemoveDocument
 
 
-def changed(world: World, change: Change) -> World:
+def changed(world: World, change: Change) -> World:  # noqa: PLR0911 -- one for each kind of change
     """Return the world after `change`; a change of what is not there is a `ValueError` that names it."""
     match change:
         case Grant(subject, document):
@@ -131,6 +156,22 @@ def changed(world: World, change: Change) -> World:
             return replace(world, grants=world.grants - {(subject, document)})
         case Exclude(subject, document):
             return replace(world, exclusions=world.exclusions | {(subject, document)})
+        case Lift(subject, document):
+            if (subject, document) not in world.exclusions:
+                raise ValueError(f"nothing to lift: no exclusion of {document!r} for {subject}")
+            return replace(world, exclusions=world.exclusions - {(subject, document)})
+        case AddDocument(document, text):
+            return replace(world, documents=world.documents | {document}, texts={**world.texts, document: text})
+        case RemoveDocument(document):
+            if document not in world.documents:
+                raise ValueError(f"nothing to delete: there is no document {document!r}")
+            return replace(
+                world,
+                documents=world.documents - {document},
+                grants=frozenset(pair for pair in world.grants if pair[1] != document),
+                exclusions=frozenset(pair for pair in world.exclusions if pair[1] != document),
+                texts={each: text for each, text in world.texts.items() if each != document},
+            )
         case AddMember(group, subject):
             members = world.groups.get(group, frozenset()) | {subject}
         case RemoveMember(group, subject):

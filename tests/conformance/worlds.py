@@ -8,13 +8,16 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from arecall.world import (
+    AddDocument,
     AddMember,
     Change,
     Everyone,
     Exclude,
     Grant,
     Group,
+    Lift,
     Principal,
+    RemoveDocument,
     RemoveMember,
     Revoke,
     Subject,
@@ -62,7 +65,12 @@ def _changes(world: World) -> st.SearchStrategy[Change]:
         st.builds(Grant, subjects, documents),
         st.builds(Exclude, subjects, documents),
         st.builds(AddMember, st.sampled_from(GROUPS), members),
+        st.builds(AddDocument, documents),
     ]
+    if len(world.documents) > 1:  # nobody can be asked about no document
+        possible.append(st.sampled_from(sorted(world.documents)).map(RemoveDocument))
+    if world.exclusions:
+        possible.append(st.sampled_from(sorted(world.exclusions, key=str)).map(lambda pair: Lift(*pair)))
     if world.grants:
         possible.append(st.sampled_from(sorted(world.grants, key=str)).map(lambda grant: Revoke(*grant)))
     if inside := sorted(((group, member) for group, all_of in world.groups.items() for member in all_of), key=str):

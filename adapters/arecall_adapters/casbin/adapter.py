@@ -164,7 +164,7 @@ class CasbinAdapter(Adapter):
         return self.engine.digest()
 
     def apply(self, change: Change) -> str:
-        """Add or remove the rule of one change by casbin's own management API; return the digest after it.
+        """Add or remove the rules of one change by casbin's own management API; return the digest after it.
 
         Raises:
             UsageError: no world was provisioned, or the change takes away what is not there.
@@ -179,18 +179,18 @@ class CasbinAdapter(Adapter):
             raise UsageError(str(error)) from error
         worlds.demand_ids(after)
         self._demand_followed(after)
+        before, now = (set(worlds.rules(each, self.request.action)) for each in (self._world, after))
         enforcer = self.engine.enforcer
-        adds, (section, rule) = worlds.edit(change, self.request.action)
-        if adds and self.engine.model.has_policy(section, section, list(rule)):
-            return self.engine.digest()
-        edit = {
-            (True, "p"): enforcer.add_policy,
-            (False, "p"): enforcer.remove_policy,
-            (True, "g"): enforcer.add_grouping_policy,
-            (False, "g"): enforcer.remove_grouping_policy,
-        }[adds, section]
-        if not edit(list(rule)):
-            raise PolicyError(f"casbin did not {'add' if adds else 'remove'} the rule {section}, {', '.join(rule)}")
+        edits = {
+            "p": (enforcer.remove_policy, enforcer.add_policy),
+            "g": (enforcer.remove_grouping_policy, enforcer.add_grouping_policy),
+        }
+        for (section, rule), adds in [
+            *((r, False) for r in sorted(before - now)),
+            *((r, True) for r in sorted(now - before)),
+        ]:
+            if not edits[section][adds](list(rule)):
+                raise PolicyError(f"casbin did not {'add' if adds else 'remove'} the rule {section}, {', '.join(rule)}")
         self._world = after
         return self.engine.digest()
 

@@ -6,19 +6,7 @@ from collections.abc import Iterator
 
 from arecall.decisions import id_problem
 from arecall.errors import InputError, Problem
-from arecall.world import (
-    AddMember,
-    Change,
-    Everyone,
-    Exclude,
-    Grant,
-    Group,
-    Principal,
-    RemoveMember,
-    Revoke,
-    Subject,
-    World,
-)
+from arecall.world import Everyone, Group, Principal, Subject, World
 
 MODEL = """
 [request_definition]
@@ -51,21 +39,6 @@ def rules(world: World, action: str) -> Iterator[Rule]:
         yield from sorted(_membership(member, group) for member in world.groups[group])
     yield from sorted(_permission(subject, document, action, "allow") for subject, document in world.grants)
     yield from sorted(_permission(subject, document, action, "deny") for subject, document in world.exclusions)
-
-
-def edit(change: Change, action: str) -> tuple[bool, Rule]:
-    """Say which rule `change` adds (True) or removes (False)."""
-    match change:
-        case Grant(subject, document):
-            return True, _permission(subject, document, action, "allow")
-        case Revoke(subject, document):
-            return False, _permission(subject, document, action, "allow")
-        case Exclude(subject, document):
-            return True, _permission(subject, document, action, "deny")
-        case AddMember(group, subject):
-            return True, _membership(subject, group)
-        case RemoveMember(group, subject):
-            return False, _membership(subject, group)
 
 
 def demand_ids(world: World) -> None:

@@ -33,8 +33,8 @@ ASKING = (
         "--documents",
         "document_ids",
         metavar="FILE",
-        required=True,
-        help=f"The universe to ask about: {IDS_HELP}, or from:run, from:qrels, from:delivered, joined by +.",
+        help=f"The universe to ask about: {IDS_HELP}, or from:run, from:qrels, from:delivered, joined by +. Default: all "
+        "that the backend itself holds, where it can say.",
     ),
     click.option("--run", "from_run", type=EXISTING, help="The run that from:run reads."),
     click.option("--qrels", "from_qrels", type=EXISTING, help="The qrels that from:qrels reads."),
@@ -43,6 +43,11 @@ ASKING = (
     click.option("--chunks", "from_chunks", type=EXISTING, help="The chunk map, where run or lists hold chunks."),
     click.option(
         "-o", "--output", type=OUTPUT, required=True, help="Where to write it: .json (readable) or .parquet (large)."
+    ),
+    click.option(
+        "--findings",
+        type=OUTPUT,
+        help="Where to write all that the adapter found odd beside the decisions, a JSON object a line.",
     ),
     click.option(
         "--sample",
@@ -105,15 +110,24 @@ def snapshot() -> None:
 
 
 def _capture(spec: AdapterSpec, values: Mapping[str, Any]) -> None:
+    import msgspec
+
     from arecall import registry
+    from arecall.files import write_whole
     from arecall.snapshot_file import check_form, write_snapshot
 
     check_form(values["output"])
     registry.require(spec)
     documents = _documents(values)
     with progress(quiet=values["quiet"]) as shown, spec.connect(settings(spec, values)) as adapter:
+        if documents is None:
+            documents = adapter.documents()
         principals = _principals(values, adapter)
         taken = _take(adapter, principals, documents, values, registry.origin(spec.name), shown)
+        findings = adapter.findings()
+    if values["findings"] is not None:
+        with write_whole(values["findings"]) as stream:
+            stream.writelines(msgspec.json.encode(finding) + b"\n" for finding in findings)
     write_snapshot(taken, values["output"])
     decisions = taken.record.completeness.decisions
     if not values["quiet"]:
@@ -123,6 +137,8 @@ def _capture(spec: AdapterSpec, values: Mapping[str, Any]) -> None:
             f"{taken.record.drift}",
             err=True,
         )
+        for kind, found in taken.record.findings.items():
+            click.echo(f"arecall: {found.count} x {kind}, such as: {found.first[0].what}", err=True)
     click.echo(f"{values['output']} {taken.digest}")
     if not taken.complete and not values["allow_incomplete"]:
         first = next(iter(taken.undecided.items()))
@@ -160,11 +176,13 @@ def _take(
 # -- whom and what to ask about ----------------------------------------------------------------------------------------
 
 
-def _documents(values: Mapping[str, Any]) -> Sequence[str]:
+def _documents(values: Mapping[str, Any]) -> Sequence[str] | None:
     from arecall import inputs
     from arecall.alignment import project
 
-    wanted: str = values["document_ids"]
+    wanted: str | None = values["document_ids"]
+    if wanted is None:
+        return None
     if not wanted.startswith("from:"):
         return inputs.read_ids(wanted)
     chunks = inputs.read_chunks(values["from_chunks"]) if values["from_chunks"] else None
