@@ -29,6 +29,9 @@ PRINCIPALS = ("ann", "bob", "cat")
 DOCUMENTS = ("memo", "plan", "note", "ann")
 GROUPS = ("staff", "board", "guests", "ann")
 
+History = tuple[World, list[Change]]
+"""A world, and changes to it in their order."""
+
 principals = st.sampled_from(PRINCIPALS).map(Principal)
 groups = st.sampled_from(GROUPS).map(Group)
 members: st.SearchStrategy[Subject] = principals | groups
@@ -49,7 +52,7 @@ def worlds() -> st.SearchStrategy[World]:
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[World, list[Change]]:
+def histories(draw: st.DrawFn) -> History:
     """A world and a few changes that can be made to it, one after the other."""
     start = world = draw(worlds())
     made: list[Change] = []

@@ -1,0 +1,150 @@
+"""One index state for everyone: a point in time, opened once by the capturing account and asked by each principal.
+
+The engine filters each page by the roles of whoever asks for it, whoever opened the point in time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arecall.errors import BackendTimeout, BackendUnavailable, IncompleteAnswer
+from arecall_adapters.dls.engine import Engine
+from arecall_adapters.dls.wire import CAPTURING, Refused, Requester
+
+PAGE = 10_000
+"""Hits a page: `index.max_result_window`, unless an index has another."""
+
+KEEP_ALIVE = "5m"
+
+ONLY = "filter_path=pit_id,timed_out,_shards,hits.total,hits.hits._index,hits.hits._id,hits.hits.sort,hits.hits.fields"
+
+GONE = "search_context_missing_exception"
+
+
+@dataclass
+class PointInTime:
+    """An open point in time over one access path.
+
+    Attributes:
+        engine: whose it is.
+        access_path: the index, alias, data stream or pattern that it was opened by.
+        id: what the engine calls it.
+        page: how many hits are asked for at once.
+    """
+
+    engine: Engine
+    access_path: str
+    id: str
+    page: int = PAGE
+    closed: bool = False
+
+    @classmethod
+    def open(
+        cls, engine: Engine, access_path: str, *, page: int = PAGE, requester: Requester = CAPTURING
+    ) -> PointInTime:
+        """Open one; the path must name at least one index.
+
+        Raises:
+            Refused: the requester may not, or there is no such index.
+        """
+        return cls(engine, access_path, engine.open_point_in_time(access_path, KEEP_ALIVE, requester), page)
+
+    def pages(
+        self, requester: Requester, query: Mapping[str, Any] | None = None, fields: Sequence[str] = ()
+    ) -> Iterator[Sequence[Mapping[str, Any]]]:
+        """Yield every hit that `requester` may see, a page at a time: `_index`, `_id` and the doc values of `fields`.
+
+        Raises:
+            Refused: the engine says no to the requester, or the requester's roles hold a query that fails.
+            IncompleteAnswer: a shard failed, time ran out, the point in time is gone, or pages do not add up.
+        """
+        seen = 0
+        after: list[Any] | None = None
+        while True:
+            body: dict[str, Any] = {
+                "size": self.page,
+                "pit": {"id": self.id, "keep_alive": KEEP_ALIVE},
+                "_source": False,
+                "track_total_hits": True,
+                "sort": [{"_shard_doc": "asc"}],
+            }
+            if query is not None:
+                body["query"] = query
+            if fields:
+                body["docvalue_fields"] = list(fields)
+            if after is not None:
+                body["search_after"] = after
+            answer = self._searched(body, requester)
+            hits: list[dict[str, Any]] = answer.get("hits", {}).get("hits", [])
+            total = whole_total(answer)
+            seen += len(hits)
+            if seen > total or (len(hits) < self.page and seen != total):
+                raise IncompleteAnswer(
+                    f"{self.access_path}, asked as {requester.name}, has {total} hits and gave {seen}",
+                    "ask again; if it stays so, report it",
+                )
+            self.id = answer.get("pit_id", self.id)
+            yield hits
+            if seen == total:
+                return
+            after = hits[-1]["sort"]
+
+    def close(self) -> None:
+        """Give it back; an engine that is gone has forgotten it too."""
+        if self.closed:
+            return
+        self.closed = True
+        with contextlib.suppress(Refused, BackendUnavailable, BackendTimeout):
+            self.engine.close_point_in_time(self.id)
+
+    def _searched(self, body: Mapping[str, Any], requester: Requester) -> dict[str, Any]:
+        try:
+            answer = self.engine.wire.ask("POST", f"/_search?{ONLY}", body, requester=requester)
+        except Refused as refused:
+            if GONE in (refused.type, *refused.causes) or refused.status == 404:
+                raise IncompleteAnswer(
+                    f"the point in time over {self.access_path} is gone ({refused})",
+                    "the cluster may have restarted, or a page took longer than it is kept alive; take the snapshot again",
+                ) from None
+            raise
+        demand_whole(answer, f"{self.access_path}, asked as {requester.name},")
+        return answer
+
+
+def demand_whole(answer: Mapping[str, Any], what: str) -> None:
+    """Refuse an answer from some of the shards, or from a search that was cut off.
+
+    Raises:
+        Refused: a shard failed for a query of the requester's own roles: an error of the engine's, of that requester.
+        IncompleteAnswer: any other shard failed or was not asked, or time ran out.
+    """
+    shards = answer.get("_shards") or {}
+    if answer.get("timed_out") is not False:
+        raise IncompleteAnswer(f"{what} timed out in the engine", "give it more time, or ask when it is less busy")
+    failures = shards.get("failures") or []
+    if shards.get("failed") == 0 and shards.get("successful") == shards.get("total") and not failures:
+        return
+    reasons = [failure.get("reason", {}) for failure in failures]
+    if reasons and all(reason.get("type") in OF_A_QUERY for reason in reasons):
+        raise Refused(400, {"error": reasons[0]})
+    raise IncompleteAnswer(
+        f"{what} was answered by {shards.get('successful')} of {shards.get('total')} shards"
+        + (f": {Refused(503, {'error': reasons[0]}).causes}" if reasons else ""),
+        "see why a shard fails (GET _cluster/allocation/explain), then take the snapshot again",
+    )
+
+
+OF_A_QUERY = frozenset({"query_shard_exception", "parsing_exception", "illegal_argument_exception", "script_exception"})
+"""What a shard fails with when a query, and so that of a role, cannot be run on its index."""
+
+
+def whole_total(answer: Mapping[str, Any]) -> int:
+    """The number of hits; an estimate is an error."""
+    total = (answer.get("hits") or {}).get("total") or {}
+    if total.get("relation") != "eq" or not isinstance(total.get("value"), int):
+        raise IncompleteAnswer("the engine tells no exact number of hits", "report it, with the engine's version")
+    value: int = total["value"]
+    return value

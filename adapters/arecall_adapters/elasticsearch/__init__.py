@@ -1,0 +1,92 @@
+"""The Elasticsearch adapter: document-level security, decided by the engine as it searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from arecall.adapter import AdapterSpec, Option
+from arecall_adapters.dls.options import ACCESS, CAPABILITIES, QUESTION
+
+if TYPE_CHECKING:
+    from arecall_adapters.dls.adapter import DlsAdapter
+    from arecall_adapters.dls.engine import Engine
+    from arecall_adapters.dls.wire import Access
+
+
+def connect(options: Mapping[str, Any]) -> DlsAdapter:
+    """Open an access path of a cluster.
+
+    Raises:
+        UsageError: options are missing, or contradict each other.
+        InputError: the file of credentials or of chunks is malformed.
+        BackendError: the cluster cannot be asked.
+    """
+    from arecall_adapters.dls.options import access, open_adapter
+
+    engine = _engine(access(options))
+    try:
+        return open_adapter(engine, options)
+    except BaseException:
+        engine.wire.close()
+        raise
+
+
+def empty(url: str, user: str, password: str) -> DlsAdapter:
+    """Make an index of its own on the cluster at `url`, to provision a world in; closing the adapter removes it.
+
+    Raises:
+        BackendError: the cluster cannot be asked, or the account may make no index.
+    """
+    from arecall_adapters.dls.options import empty_adapter
+    from arecall_adapters.dls.wire import Access
+
+    engine = _engine(Access(url, user, password))
+    try:
+        return empty_adapter(engine)
+    except BaseException:
+        engine.wire.close()
+        raise
+
+
+def cleanup(options: Mapping[str, Any], at_least_seconds: float) -> Sequence[str]:
+    """Remove temporary principals of that age, and name them."""
+    from arecall_adapters.dls.options import access, clean_up, engine_of
+
+    with engine_of(lambda: _engine(access(options))) as engine:
+        return clean_up(engine, at_least_seconds)
+
+
+def _engine(access: Access) -> Engine:
+    from arecall_adapters.elasticsearch.engine import ElasticsearchEngine
+    from arecall_adapters.elasticsearch.wire import ElasticsearchWire
+
+    return ElasticsearchEngine(ElasticsearchWire(access))
+
+
+CLUSTER = (
+    Option("url", "The cluster, such as https://search.example.org:9200.", environment="ELASTICSEARCH_URL"),
+    Option(
+        "user",
+        "The capturing account: it reads everything, and may ask as others.",
+        environment="ELASTICSEARCH_USERNAME",
+    ),
+    Option("password", "Its password.", environment="ELASTICSEARCH_PASSWORD", secret=True),
+    Option("api-key", "An API key instead of them.", environment="ELASTICSEARCH_API_KEY", secret=True),
+    *ACCESS,
+)
+
+ADAPTER = AdapterSpec(
+    name="elasticsearch",
+    summary="What Elasticsearch shows each user, API key or set of roles of an index under document-level security.",
+    connect=connect,
+    capabilities=CAPABILITIES,
+    options=(*CLUSTER, *QUESTION),
+    extra="elasticsearch",
+    needs=("elasticsearch", "tenacity"),
+    examples=(
+        "arecall snapshot elasticsearch --index docs --principals users.txt --id-field doc_id -o es.json",
+        "arecall snapshot elasticsearch --index docs --roles analyst+emea,analyst --allow-temporary-principals -o es.json",
+        "arecall snapshot elasticsearch --index docs --principals users.txt --compare-paths docs-alias,get -o es.json",
+    ),
+)

@@ -1,0 +1,100 @@
+"""The OpenSearch adapter: document-level security of the security plugin, decided by the engine as it searches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from arecall.adapter import AdapterSpec, Option
+from arecall_adapters.dls.options import ACCESS, CAPABILITIES, QUESTION
+
+if TYPE_CHECKING:
+    from arecall_adapters.dls.adapter import DlsAdapter
+    from arecall_adapters.dls.wire import Access
+    from arecall_adapters.opensearch.engine import OpenSearchEngine
+
+
+def connect(options: Mapping[str, Any]) -> DlsAdapter:
+    """Open an access path of a cluster.
+
+    Raises:
+        UsageError: options are missing, or contradict each other.
+        InputError: the file of credentials or of chunks is malformed.
+        BackendError: the cluster cannot be asked.
+    """
+    from arecall_adapters.dls.options import access, open_adapter
+
+    engine = _engine(access(options))
+    try:
+        if options.get("dfm_empty_overrides_all"):
+            engine.overrides = f"{options['dfm_empty_overrides_all']} (stated by the user)"
+        adapter = open_adapter(engine, options)
+        if options.get("allow_temporary_principals") and not options.get("dfm_empty_overrides_all"):
+            engine.measure_overrides(options["index"])
+    except BaseException:
+        engine.wire.close()
+        raise
+    return adapter
+
+
+def empty(url: str, user: str, password: str) -> DlsAdapter:
+    """Make an index of its own on the cluster at `url`, to provision a world in; closing the adapter removes it.
+
+    Raises:
+        BackendError: the cluster cannot be asked, or the account may make no index.
+    """
+    from arecall_adapters.dls.options import empty_adapter
+    from arecall_adapters.dls.wire import Access
+
+    engine = _engine(Access(url, user, password))
+    try:
+        return empty_adapter(engine)
+    except BaseException:
+        engine.wire.close()
+        raise
+
+
+def cleanup(options: Mapping[str, Any], at_least_seconds: float) -> Sequence[str]:
+    """Remove temporary principals of that age, and name them."""
+    from arecall_adapters.dls.options import access, clean_up, engine_of
+
+    with engine_of(lambda: _engine(access(options))) as engine:
+        return clean_up(engine, at_least_seconds)
+
+
+def _engine(access: Access) -> OpenSearchEngine:
+    from arecall_adapters.opensearch.engine import OpenSearchEngine
+    from arecall_adapters.opensearch.wire import OpenSearchWire
+
+    return OpenSearchEngine(OpenSearchWire(access))
+
+
+CLUSTER = (
+    Option("url", "The cluster, such as https://search.example.org:9200.", environment="OPENSEARCH_URL"),
+    Option(
+        "user", "The capturing account: it reads everything, and may ask as others.", environment="OPENSEARCH_USERNAME"
+    ),
+    Option("password", "Its password.", environment="OPENSEARCH_PASSWORD", secret=True),
+    *ACCESS,
+)
+
+OVERRIDES = Option(
+    "dfm-empty-overrides-all",
+    "What plugins.security.dfm_empty_overrides_all is set to, which no API tells: it is recorded as stated. With"
+    " --allow-temporary-principals it is measured instead.",
+    choices=("true", "false"),
+)
+
+ADAPTER = AdapterSpec(
+    name="opensearch",
+    summary="What OpenSearch shows each user or set of roles of an index under document-level security.",
+    connect=connect,
+    capabilities=CAPABILITIES,
+    options=(*CLUSTER, *QUESTION, OVERRIDES),
+    extra="opensearch",
+    needs=("opensearchpy", "tenacity"),
+    examples=(
+        "arecall snapshot opensearch --index docs --principals users.txt --id-field doc_id -o os.json",
+        "arecall snapshot opensearch --index docs --roles analyst+emea,analyst,emea --allow-temporary-principals -o os.json",
+    ),
+)

@@ -1,0 +1,29 @@
+"""The Elasticsearch adapter against the kit, on a running server, and against the oracle on random worlds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from arecall_adapters import elasticsearch as adapters
+from conformance.dls import DlsConformance, agrees_with_the_oracle
+from conformance.worlds import History, histories
+from servers import SearchServer
+
+pytestmark = pytest.mark.live
+
+
+class TestElasticsearch(DlsConformance):
+    spec = adapters.ADAPTER
+    open_empty = staticmethod(adapters.empty)
+
+    @pytest.fixture
+    def server(self, elasticsearch: SearchServer) -> SearchServer:
+        return elasticsearch
+
+
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(histories())
+def test_random_worlds_are_decided_as_the_oracle_does(elasticsearch: SearchServer, history: History) -> None:
+    with adapters.empty(elasticsearch.url, elasticsearch.user, elasticsearch.password) as adapter:
+        agrees_with_the_oracle(adapter, history)
