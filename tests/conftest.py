@@ -41,9 +41,34 @@ def demo() -> Path:
 
 
 @pytest.fixture(scope="session")
-def openfga() -> Iterator[Server]:
-    """An OpenFGA server of this test run; tests are isolated by store."""
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that the processes of this test run have in common, and no other run."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def openfga(run_folder: Path) -> Iterator[Server]:
+    """The OpenFGA server of this test run; tests are isolated by store."""
     import servers
 
-    with servers.openfga() as server:
+    with servers.shared("openfga", run_folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def elasticsearch(run_folder: Path) -> Iterator[Server]:
+    """The Elasticsearch server of this test run, with a trial licence; tests are isolated by the names of what they make."""
+    import servers
+
+    with servers.shared("elasticsearch", run_folder) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def opensearch(run_folder: Path) -> Iterator[Server]:
+    """The OpenSearch server of this test run, where `admin` may impersonate; isolation as with Elasticsearch."""
+    import servers
+
+    with servers.shared("opensearch", run_folder) as server:
         yield server

@@ -1,18 +1,28 @@
-"""Live servers in containers, for one test run each; whatever was started is stopped when the run ends."""
+"""Live servers in containers, for one test run each; whatever was started is stopped when the run ends.
+
+The processes of one run (of pytest-xdist) share a server of each backend; a test that needs settings of its own, or that
+stops its server, has one to itself.
+"""
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import fcntl
 import functools
+import json
 import os
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 
-from docker.errors import APIError
+from docker.client import DockerClient
+from docker.errors import APIError, NotFound, NullResource
+from docker.models.containers import Container
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
@@ -20,20 +30,223 @@ from arecall.errors import BackendUnavailable
 from arecall.testing import unavailable
 from arecall_adapters import containers
 
-READY_SECONDS = 60
+READY_SECONDS = 300
+"""A Java server is ready in 10 s on an idle machine; a busy one has taken more than 60."""
+
 ATTEMPTS = 3
+RUN_LABEL = "arecall.test-run"
+
+PASSWORD = "Wander-copper-47-lantern"
+"""Of every administrator; OpenSearch refuses weak ones."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A running container and where it answers."""
+    """A running container and where it answers; `user` and `password` are those of the administrator."""
 
-    container: DockerContainer
+    container: Container
     url: str
+    user: str = ""
+    password: str = field(default="", repr=False)
 
     def docker(self, command: str) -> None:
         """Do what `docker <command>` does to the container: pause, unpause, kill."""
-        getattr(self.container.get_wrapped_container(), command)()
+        getattr(self.container, command)()
+
+    def get(self, path: str) -> str:
+        """Ask for `path` as the administrator; an answer that is not 200 is an OSError."""
+        request = urllib.request.Request(f"{self.url}{path}")
+        if self.user:
+            credentials = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+            request.add_header("Authorization", f"Basic {credentials}")
+        with urllib.request.urlopen(request, timeout=5) as answer:
+            return str(answer.read(), "utf-8")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a backend's image is started, be it the official one or ours, and when the server in it is ready."""
+
+    port: int
+    environment: Mapping[str, str]
+    ready: Callable[[Server], bool]
+    command: str | None = None
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+KINDS = {
+    "openfga": Kind(
+        port=8080,
+        command="run",
+        environment={"OPENFGA_LOG_LEVEL": "warn", "OPENFGA_PLAYGROUND_ENABLED": "false"},
+        ready=lambda server: bool(server.get("/healthz")),
+    ),
+    "elasticsearch": Kind(
+        port=9200,
+        user="elastic",
+        password=PASSWORD,
+        environment={
+            "ELASTIC_PASSWORD": PASSWORD,
+            "ES_JAVA_OPTS": "-Xms512m -Xmx512m",
+            "discovery.type": "single-node",
+            # A full disk of the machine that tests is none of theirs.
+            "cluster.routing.allocation.disk.threshold_enabled": "false",
+            "xpack.security.enabled": "true",
+            "xpack.security.http.ssl.enabled": "false",
+            "xpack.license.self_generated.type": "trial",
+        },
+        # It answers before it knows its licence, and says then that it may do nothing.
+        ready=lambda server: json.loads(server.get("/_license"))["license"]["status"] == "active",
+    ),
+    "opensearch": Kind(
+        port=9200,
+        user="admin",
+        password=PASSWORD,
+        environment={
+            "OPENSEARCH_INITIAL_ADMIN_PASSWORD": PASSWORD,
+            "OPENSEARCH_JAVA_OPTS": "-Xms512m -Xmx512m",
+            "DISABLE_PERFORMANCE_ANALYZER_AGENT_CLI": "true",
+            "discovery.type": "single-node",
+            "cluster.routing.allocation.disk.threshold_enabled": "false",
+            "plugins.security.ssl.http.enabled": "false",
+            # A node reads it at its start only.
+            "plugins.security.authcz.rest_impersonation_user.admin": "*",
+        },
+        ready=lambda server: json.loads(server.get("/_plugins/_security/health"))["status"] == "UP",
+    ),
+}
+
+
+@contextlib.contextmanager
+def openfga(environment: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """Run an OpenFGA of its own; skip, or fail where live tests are required, if none can be. Likewise the others."""
+    with _own("openfga", environment or {}) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def elasticsearch(environment: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """Run an Elasticsearch of its own; a variable with a dot in its name is a node setting."""
+    with _own("elasticsearch", environment or {}) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def opensearch(environment: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """Run an OpenSearch of its own; a variable with a dot in its name is a node setting."""
+    with _own("opensearch", environment or {}) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def shared(backend: str, run: Path) -> Iterator[Server]:
+    """Run the one server of `backend` that all processes with the folder `run` share; the last of them stops it.
+
+    Who uses it is in a file there, guarded by a lock, that drops whoever is no longer alive.
+    """
+    me = os.getpid()
+    told = run / f"{backend}.json"
+    try:
+        with _locked(run / f"{backend}.lock"):
+            container, users = _told(told)
+            if container is None:
+                # Under pytest-xdist, the run lasts as long as the parent of this process does.
+                owner = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else me
+                container = _started(backend, {}, owner)
+            told.write_text(json.dumps({"container": container.id, "users": [*users, me]}), "utf-8")
+        yield _ready(backend, container)
+    finally:
+        with _locked(run / f"{backend}.lock"):
+            container, users = _told(told)
+            users = [user for user in users if user != me]
+            if container is not None and not users:
+                _remove(container)
+            told.write_text(json.dumps({"container": container and container.id, "users": users}), "utf-8")
+
+
+def _told(file: Path) -> tuple[Container | None, list[int]]:
+    """Read which container is shared, if it still runs, and the living processes that use it."""
+    if not file.exists():
+        return None, []
+    told = json.loads(file.read_text("utf-8"))
+    users = [user for user in told["users"] if _alive(user)]
+    try:
+        container = DockerClient.from_env().containers.get(told["container"])
+    except (NotFound, NullResource):
+        return None, []
+    return (container, users) if container.status == "running" else (None, [])
+
+
+@contextlib.contextmanager
+def _own(backend: str, environment: Mapping[str, str]) -> Iterator[Server]:
+    container = _started(backend, environment, os.getpid())
+    try:
+        yield _ready(backend, container)
+    finally:
+        _remove(container)
+
+
+def _started(backend: str, environment: Mapping[str, str], owner: int) -> Container:
+    """Start a container that is for the process `owner` to stop, or for the next test run on this machine if it can't."""
+    try:
+        image = containers.image(backend)
+    except BackendUnavailable as error:
+        unavailable(str(error))
+    reaper()
+    stop_orphans()
+    kind = KINDS[backend]
+    for attempt in range(ATTEMPTS):
+        container = DockerContainer(image, command=kind.command, env={**kind.environment, **environment})
+        container.with_kwargs(labels={RUN_LABEL: str(owner)})
+        # On loopback only; the engine chooses a free port, which another process may be quicker to take.
+        container.ports = {f"{kind.port}/tcp": ("127.0.0.1", None)}  # type: ignore[dict-item]
+        try:
+            return container.start().get_wrapped_container()
+        except BaseException as error:
+            container.stop()
+            if not isinstance(error, APIError) or attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError
+
+
+def _ready(backend: str, container: Container) -> Server:
+    kind = KINDS[backend]
+    container.reload()
+    (binding,) = container.attrs["NetworkSettings"]["Ports"][f"{kind.port}/tcp"]
+    server = Server(container, f"http://127.0.0.1:{binding['HostPort']}", kind.user, kind.password)
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        with contextlib.suppress(OSError, HTTPException):
+            if kind.ready(server):
+                return server
+        container.reload()
+        if container.status != "running" or time.monotonic() > deadline:
+            told = container.logs(tail=20).decode("utf-8", "replace")
+            raise AssertionError(f"the server is {container.status} and does not answer: {told}")
+        time.sleep(0.05)
+
+
+def _remove(container: Container) -> None:
+    with contextlib.suppress(NotFound):
+        container.remove(force=True, v=True)
+
+
+@contextlib.contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    with file.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 @functools.cache
@@ -56,80 +269,10 @@ def reaper() -> bool:
     return here
 
 
-RUN_LABEL = "arecall.test-run"
-
-
 @functools.cache
 def stop_orphans() -> None:
     """Stop containers of earlier test runs on this machine that were killed before they could."""
-    told = subprocess.run(
-        [
-            "docker",
-            "ps",
-            "-a",
-            "--filter",
-            f"label={RUN_LABEL}",
-            "--format",
-            f'{{{{.ID}}}} {{{{.Label "{RUN_LABEL}"}}}}',
-        ],
-        check=True,
-        capture_output=True,
-        encoding="utf-8",
-    ).stdout
-    for line in told.splitlines():
-        container, _, process = line.partition(" ")
-        if not Path(f"/proc/{process}").exists() and Path("/proc/self").exists():
-            subprocess.run(["docker", "rm", "-f", container], check=False, capture_output=True)
-
-
-@contextlib.contextmanager
-def openfga(environment: Mapping[str, str] | None = None) -> Iterator[Server]:
-    """Run a server of its own; skip, or fail where live tests are required, if none can be."""
-    try:
-        image = containers.image("openfga")
-    except BackendUnavailable as error:
-        unavailable(str(error))
-    reaper()
-    stop_orphans()
-    settings = {"OPENFGA_LOG_LEVEL": "warn", "OPENFGA_PLAYGROUND_ENABLED": "false", **(environment or {})}
-    container = _started(image, settings)
-    try:
-        server = Server(container, f"http://127.0.0.1:{container.get_exposed_port(8080)}")
-        _await(server)
-        yield server
-    finally:
-        container.stop()
-
-
-def _started(image: str, environment: Mapping[str, str]) -> DockerContainer:
-    for attempt in range(ATTEMPTS):
-        container = DockerContainer(image).with_command("run")
-        container.with_kwargs(labels={RUN_LABEL: str(os.getpid())})
-        # On loopback only; the engine chooses a free port, which another process may be quicker to take.
-        container.ports = {"8080/tcp": ("127.0.0.1", None)}  # type: ignore[dict-item]
-        for name, value in environment.items():
-            container.with_env(name, value)
-        try:
-            container.start()
-        except APIError:
-            container.stop()
-            if attempt == ATTEMPTS - 1:
-                raise
-        else:
-            return container
-    raise AssertionError
-
-
-def _await(server: Server) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while True:
-        try:
-            with urllib.request.urlopen(f"{server.url}/healthz", timeout=5):
-                return
-        except OSError:
-            container = server.container.get_wrapped_container()
-            container.reload()
-            if container.status != "running" or time.monotonic() > deadline:
-                told = container.logs(tail=20).decode("utf-8", "replace")
-                raise AssertionError(f"the server is {container.status} and does not answer: {told}") from None
-            time.sleep(0.05)
+    for container in DockerClient.from_env().containers.list(all=True, filters={"label": RUN_LABEL}):
+        if not _alive(int(container.labels[RUN_LABEL])):
+            with contextlib.suppress(APIError):
+                _remove(container)

@@ -22,7 +22,7 @@ import sys, time
 sys.path.insert(0, sys.argv[1])
 import servers
 with servers.openfga() as server:
-    print(server.container.get_wrapped_container().id, flush=True)
+    print(server.container.id, flush=True)
     time.sleep(60)
 """
 
@@ -67,5 +67,5 @@ def test_what_a_killed_run_left_is_stopped_by_the_next(other: subprocess.Popen[s
 
 
 def test_a_server_is_reached_from_this_machine_alone(openfga: Server) -> None:
-    ports = openfga.container.get_wrapped_container().attrs["NetworkSettings"]["Ports"]["8080/tcp"]
+    ports = openfga.container.attrs["NetworkSettings"]["Ports"]["8080/tcp"]
     assert {port["HostIp"] for port in ports} == {"127.0.0.1"}

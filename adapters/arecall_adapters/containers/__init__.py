@@ -5,11 +5,15 @@ Only the `docker` command is needed. Nothing is pulled or built until `image` is
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from arecall.errors import BackendUnavailable
@@ -58,13 +62,28 @@ def image(backend: str) -> str:
     """
     if problem := engine_problem():
         raise BackendUnavailable(problem)
+    if here := _here(backend):
+        return here
+    # Test runs start many processes at once, and each of them asks: the first one makes the image, the others wait for it.
+    with _alone(backend):
+        return _here(backend) or _made(backend)
+
+
+def backends() -> list[str]:
+    """Return the names of all backends that have an image."""
+    return [key.removesuffix("_IMAGE").lower() for key in pinned() if key.endswith("_IMAGE")]
+
+
+def _here(backend: str) -> str | None:
     wanted = name(backend)
-    if _present(wanted):
-        return wanted
     # An image that was built here has no digest; its tag is the same.
+    return next((image for image in dict.fromkeys([wanted, wanted.partition("@")[0]]) if _present(image)), None)
+
+
+def _made(backend: str) -> str:
+    wanted = name(backend)
     tagged = wanted.partition("@")[0]
-    if tagged != wanted and _present(tagged):
-        return tagged
+    _say(f"pulling {wanted}")
     pulled = _docker("pull", "--quiet", wanted, seconds=PULL_SECONDS)
     if pulled.returncode == 0:
         return wanted
@@ -74,6 +93,7 @@ def image(backend: str) -> str:
             f"the image {wanted} is not here and cannot be pulled: {pulled.stderr.strip()}",
             f"name another with ARECALL_{backend.upper()}_IMAGE, or build it in a checkout with make images",
         )
+    _say(f"{wanted} cannot be pulled: building it, which takes a minute or two")
     built = subprocess.run(  # noqa: S603 -- our own script, and no shell
         [str(recipe), tagged], check=False, capture_output=True, encoding="utf-8"
     )
@@ -84,6 +104,21 @@ def image(backend: str) -> str:
             f"correct {recipe}, or name another image with ARECALL_{backend.upper()}_IMAGE",
         )
     return tagged
+
+
+@contextlib.contextmanager
+def _alone(backend: str) -> Iterator[None]:
+    """Hold off other processes of this user that would make the same image."""
+    import fcntl  # not on every system; elsewhere nothing needs it, as importing this module must not
+
+    with (Path(tempfile.gettempdir()) / f"arecall-{os.getuid()}-{backend}-image.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _say(what: str) -> None:
+    # A person waits for minutes, or a test run seems to hang.
+    print(f"arecall: {what}", file=sys.stderr, flush=True)
 
 
 def _present(wanted: str) -> bool:
@@ -101,13 +136,16 @@ def _docker(*arguments: str, seconds: float = 60) -> subprocess.CompletedProcess
 
 
 def main() -> None:
-    """Make sure that all images are here, and name them: `make images`."""
-    backends = [key.removesuffix("_IMAGE").lower() for key in pinned() if key.endswith("_IMAGE")]
-    try:
-        for backend in backends:
-            print(image(backend))
-    except BackendUnavailable as error:
-        sys.exit(str(error))
+    """Make sure that all images are here, side by side, and name them: `make images`. Ends with 1 if one cannot be had."""
+    failures = []
+    with ThreadPoolExecutor() as makers:
+        for making in [makers.submit(image, backend) for backend in backends()]:
+            try:
+                print(making.result(), flush=True)
+            except BackendUnavailable as error:
+                failures.append(str(error))
+    if failures:
+        sys.exit("\n".join(failures))
 
 
 if __name__ == "__main__":
