@@ -106,9 +106,10 @@ def _offline(folder: Path, values: dict[str, Any]) -> Verdicts:
             raise UsageError(f"a recording is judged as it is: leave out --{option.rstrip('s')}")
     digest = recording.verify(folder, values["expect_digest"])
     verdicts = judge(folder)
-    if recording.rendered(verdicts) != (folder / recording.VERDICTS).read_bytes():
+    stored = folder / recording.VERDICTS
+    if not stored.is_file() or recording.rendered(verdicts) != stored.read_bytes():
         raise recording.RecordingError(
-            f"{folder / recording.VERDICTS} does not hold what the recording comes to; judge it with the arecall version that"
+            f"{stored} does not hold what the recording comes to; judge it with the arecall version that"
             f" {recording.RUN} names, or do not trust it"
         )
     if not values["quiet"]:

@@ -107,6 +107,11 @@ def judge(folder: Path) -> Verdicts:
         ArecallError: a file of it has another form than a recording's has.
     """
     run: Run = recording.read(folder / recording.RUN, Run)
+    for name in (*(one.file for one in run.scenarios), *(one.id for one in run.scenarios), *run.backends):
+        if not name or Path(name).is_absolute() or ".." in Path(name).parts:
+            raise recording.RecordingError(
+                f"{folder / recording.RUN} names {name!r}, which is not within the recording"
+            )
     return Verdicts(scenarios=[_of_scenario(folder, entry, run) for entry in run.scenarios])
 
 
@@ -133,6 +138,8 @@ def _on_backend(where: Path, loaded: Loaded, backend: str) -> OnBackend:
     cell: Cell = recording.read(where / "cell.json", Cell)
     if cell.status != "ran":
         return OnBackend(status=cell.status, reason=cell.reason, backend="", checks=[], roads=[], access=[], notes=[])
+    if cell.repetitions < 1:
+        raise recording.RecordingError(f"{where / 'cell.json'} says that it ran, and not once")
     seen = [_Seen(where, repetition, loaded) for repetition in range(1, cell.repetitions + 1)]
     checks: dict[tuple[str, str], Check] = {}
     for repetition, one in enumerate(seen, 1):
@@ -151,7 +158,7 @@ def _on_backend(where: Path, loaded: Loaded, backend: str) -> OnBackend:
         checks=list(checks.values()),
         roads=roads,
         access=[snapshot.access_digest for snapshot in seen[0].snapshots],
-        notes=list(_stale_chunks(seen[0], loaded)),
+        notes=[*_by_nature(loaded, backend), *_stale_chunks(seen[0], loaded)],
     )
 
 
@@ -295,6 +302,13 @@ class _Explained:
         return f": {reason}"
 
 
+def _by_nature(loaded: Loaded, backend: str) -> Iterator[str]:
+    """Tell where the scenario states something else of this backend, and why."""
+    for stage in loaded.scenario.stages:
+        if backend in stage.by_backend:
+            yield f"{stage.name!s}: by the nature of {backend}: {stage.by_backend[backend].because!s}"
+
+
 def _stale_chunks(seen: _Seen, loaded: Loaded) -> Iterator[str]:
     """Tell of chunks that show somebody what their document does not, or the reverse."""
     for number, state in enumerate(loaded.states):
@@ -329,13 +343,20 @@ def _measured(seen: _Seen, loaded: Loaded, number: int, expect: schema.Expect) -
         return
     except ArecallError as error:
         for what in (*(what for what, _ in wanted), *(what for what, *_ in states)):
-            yield _check(name, what, [f"it cannot be evaluated: {error}"])
+            yield _check(name, what, [f"it cannot be evaluated: {_without_folders(str(error), seen, loaded)}"])
         return
     for what, bound in wanted:
         yield _check(name, what, _out_of_bounds(result, bound))
     for what, kind, state, count in states:
         actual = result.states_by_list.get(str(kind), {}).get(str(state))
         yield _check(name, what, [] if actual == count else [f"there are {actual}"])
+
+
+def _without_folders(message: str, seen: _Seen, loaded: Loaded) -> str:
+    """Name files as they are within the recording: a verdict must not depend on where that is."""
+    for folder in (seen.where, loaded.path.parent):
+        message = message.replace(f"{folder.resolve()}/", "").replace(f"{folder}/", "")
+    return message
 
 
 class _NothingFoundError(Exception):
@@ -457,7 +478,8 @@ def _timing(
                 if within.road
                 else f"every road shows it {_when(within)}"
             )
-            yield Check(stage=name, what=what, status="cannot", message=f"the backend has no road {within.road!s} here")
+            which = "no road here" if within.road is None else f"no road {within.road!s}"
+            yield Check(stage=name, what=what, status="cannot", message=f"the backend has {which}")
     for road in sorted(by_road):
         chosen = meant.get(road)
         times = _road(name, road, by_road[road], chosen)

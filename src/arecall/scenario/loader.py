@@ -12,6 +12,7 @@ from arecall.errors import InputError, UsageError
 from arecall.inputs.problems import Problems, near
 from arecall.scenario import schema
 from arecall.scenario.decoding import Decoder
+from arecall.scenario.oracle import readable
 from arecall.scenario.state import ChangeError, State, after, start
 from arecall.scenario.yaml_tree import Text, parse
 from arecall.world import Group, Subject
@@ -318,9 +319,10 @@ class _Checks:
 
     def _stages(self, states: Sequence[State]) -> None:
         items = frozenset().union(*(state.items for state in states))
-        for stage in self.scenario.stages:
+        for number, stage in enumerate(self.scenario.stages):
             for expect in (stage.expect, *stage.by_backend.values()):
                 self._expect(expect, items)
+                self._watched(expect, stage, states[number], states[number + 1])
 
     def _expect(self, expect: schema.Expect, items: Collection[str]) -> None:
         moves = expect.transition or schema.Moves()
@@ -334,6 +336,22 @@ class _Checks:
         for within in expect.within:
             if within.watch is not None and seconds(within.watch) < seconds(within.deadline):
                 self.wrong(within, "watches for less than the deadline")
+
+    def _watched(self, expect: schema.Expect, stage: schema.Stage, before: State, after: State) -> None:
+        """Refuse to watch for a change that there is none of: every road would show it at once."""
+        if not expect.within:
+            return
+        if self.scenario.native:
+            moves = expect.transition or stage.expect.transition or schema.Moves()
+            changes = any([*moves.granted.values(), *moves.revoked.values()])
+            need = ": with a native world, say in `transition` what it changes"
+        else:
+            changes = any(readable(before, who) != readable(after, who) for who in before.principals)
+            need = ""
+        if not changes:
+            self.wrong(
+                expect.within[0], f"the stage {stage.name!s} changes nothing for anybody that could be seen{need}"
+            )
 
     def _bound(self, bound: schema.Bound) -> None:
         from arecall.gates import parse_condition

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 from arecall.scenario.judging import OfScenario, OnBackend, RoadTimes, Verdicts
+
+WIDTH = 200
+"""Columns of a table that nobody looks at in a terminal."""
+
+NOTES = 5
+"""Notes on a scenario that are shown."""
 
 WORDS = {"holds": "holds", "fails": "FAILS", "cannot": "cannot express", "error": "ERROR"}
 
@@ -15,31 +22,26 @@ def show_table(verdicts: Verdicts, stream: TextIO) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(file=stream, highlight=False, markup=False, soft_wrap=True)
-    header, rows = _matrix(verdicts)
-    matrix = Table(*header, box=None, pad_edge=False)
-    for row in rows:
-        matrix.add_row(*row)
-    console.print(matrix)
-    if times := list(_times(verdicts)):
-        console.print()
-        table = Table(*TIMES, box=None, pad_edge=False)
-        for row in times:
-            table.add_row(*row)
-        console.print(table)
+    width = None if stream.isatty() else WIDTH
+    console = Console(file=stream, highlight=False, markup=False, soft_wrap=True, width=width)
+    for header, rows in (_matrix(verdicts), _times(verdicts)):
+        if rows:
+            table = Table(*header, box=None, pad_edge=False)
+            for row in rows:
+                table.add_row(*row)
+            console.print(table)
+            console.print()
     for line in _troubles(verdicts):
         console.print(line)
 
 
 def show_markdown(verdicts: Verdicts, stream: TextIO) -> None:
     """Write the same for a page."""
-    header, rows = _matrix(verdicts)
-    _markdown_table(header, rows, stream)
-    if times := list(_times(verdicts)):
-        stream.write("\n")
-        _markdown_table(TIMES, times, stream)
-    if troubles := list(_troubles(verdicts)):
-        stream.write("\n" + "".join(f"- {line.strip()}\n" for line in troubles if line.strip()))
+    for header, rows in (_matrix(verdicts), _times(verdicts)):
+        if rows:
+            _markdown_table(header, rows, stream)
+            stream.write("\n")
+    stream.writelines(f"- {line}\n" for line in _troubles(verdicts))
 
 
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO) -> None:
@@ -67,39 +69,66 @@ def _same(one: OfScenario) -> str:
     return "NO" if "fails" in statuses else "but as stated" if "stated" in statuses else "yes"
 
 
-TIMES = ("scenario", "stage", "backend", "road", "verdict", "p50", "p95", "worst", "deadline")
-
-
-def _times(verdicts: Verdicts) -> Iterator[Sequence[str]]:
-    for one in verdicts.scenarios:
-        for backend, of in one.backends.items():
-            for road in of.roads:
-                if road.judged:
-                    yield one.scenario, road.stage, backend, road.road, road.verdict, *_figures(road)
+def _times(verdicts: Verdicts) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
+    """The times of each road; of many scenarios only how each road did over all of them."""
+    judged = [
+        (backend, road)
+        for one in verdicts.scenarios
+        for backend, of in one.backends.items()
+        for road in of.roads
+        if road.judged
+    ]
+    if len(verdicts.scenarios) == 1:
+        header = ("stage", "backend", "road", "verdict", "p50", "p95", "worst", "deadline")
+        return header, [(road.stage, backend, road.road, road.verdict, *_figures(road)) for backend, road in judged]
+    by_road: dict[tuple[str, str], list[RoadTimes]] = {}
+    for backend, road in judged:
+        by_road.setdefault((backend, road.road), []).append(road)
+    rows = []
+    for (backend, name), roads in by_road.items():
+        counts = Counter(road.verdict for road in roads)
+        said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+        rows.append(
+            (backend, name, said, _time(max((r.worst_us for r in roads if r.worst_us is not None), default=None)))
+        )
+    return ("backend", "road", "changes seen", "worst"), rows
 
 
 def _figures(road: RoadTimes) -> Sequence[str]:
-    return [
-        "-" if us is None else f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1_000_000:.2f} s"
-        for us in (road.p50_us, road.p95_us, road.worst_us, road.deadline_us)
-    ]
+    return [_time(us) for us in (road.p50_us, road.p95_us, road.worst_us, road.deadline_us)]
+
+
+def _time(us: int | None) -> str:
+    if us is None:
+        return "-"
+    return f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1_000_000:.2f} s"
 
 
 def _troubles(verdicts: Verdicts) -> Iterator[str]:
     for one in verdicts.scenarios:
         for backend, of in one.backends.items():
             if of.reason:
-                yield f"\n{one.scenario} on {backend}: {WORDS[of.status]}: {of.reason}"
-            wrong = [check for check in of.checks if check.status != "holds"]
-            if wrong:
-                yield f"\n{one.scenario} on {backend}:"
-            for check in wrong:
-                yield f"  {WORDS[check.status]}: {check.stage}: {check.what}: {check.message}"
-            for note in of.notes:
-                yield f"  note: {one.scenario} on {backend}: {note}"
+                yield f"{one.scenario} on {backend}: {WORDS[of.status]}: {of.reason}"
+            for check in of.checks:
+                if check.status != "holds":
+                    what = f"{check.stage}: {check.what}: {check.message}"
+                    yield f"{one.scenario} on {backend}: {WORDS[check.status]}: {what}"
         for agreement in one.agreement:
             if agreement.status == "fails":
                 groups = " against ".join(", ".join(names) for names in agreement.digests.values())
-                yield f"\n{one.scenario}: FAILS: {agreement.stage}: the backends show different access: {groups}"
+                yield f"{one.scenario}: FAILS: {agreement.stage}: the backends show different access: {groups}"
         for what in one.unevidenced:
-            yield f"\n{one.scenario}: FAILS: no backend could show anything of this: {what}"
+            yield f"{one.scenario}: FAILS: no backend could show anything of this: {what}"
+        yield from _notes(one)
+
+
+def _notes(one: OfScenario) -> Iterator[str]:
+    """Each note once, with the backends that it is of."""
+    whose: dict[str, list[str]] = {}
+    for backend, of in one.backends.items():
+        for note in of.notes:
+            whose.setdefault(note, []).append(backend)
+    for note, backends in list(whose.items())[:NOTES]:
+        yield f"{one.scenario} on {', '.join(backends)}: note: {note}"
+    if len(whose) > NOTES:
+        yield f"{one.scenario}: and {len(whose) - NOTES} notes more (--format json has all)"
