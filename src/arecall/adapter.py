@@ -7,17 +7,19 @@ module that holds it must load no backend client: `AdapterSpec.connect` does.
 from __future__ import annotations
 
 import abc
+import contextlib
 import enum
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self
 
-from arecall.decisions import Outcome
-from arecall.errors import UsageError
+from arecall.decisions import Decision, Outcome
+from arecall.errors import IncompleteAnswer, UsageError
 from arecall.record import Backend, Finding
-from arecall.world import Change, World
+from arecall.world import Change, Everyone, Group, World
 
 
 class Capability(enum.Enum):
@@ -37,6 +39,19 @@ class Capability(enum.Enum):
 
 REQUIRED = frozenset({Capability.CHECK})
 """What every adapter must support; all else is optional, and its absence has a stated reason."""
+
+
+def needs(world: World) -> frozenset[Capability]:
+    """Return the optional capabilities without which a backend cannot hold `world`."""
+    subjects = {subject for subject, _ in world.grants | world.exclusions}
+    members = {member for group in world.groups.values() for member in group}
+    found = {
+        Capability.GROUPS: bool(world.groups) or any(isinstance(subject, Group) for subject in subjects),
+        Capability.NESTED_GROUPS: any(isinstance(member, Group) for member in members),
+        Capability.PUBLIC: Everyone() in subjects | members,
+        Capability.EXCLUSION: bool(world.exclusions),
+    }
+    return frozenset(capability for capability, present in found.items() if present)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +133,21 @@ class Listing:
     undecided: Mapping[str, Outcome] = field(default_factory=dict)
 
 
+View = Callable[[Sequence[str]], frozenset[str]]
+"""One road by which one principal may come to see documents: which of the given ones does it show now?
+
+It raises an `ArecallError` where the road fails or leaves a document undecided: neither is "not seen".
+"""
+
+
+@dataclass(frozen=True)
+class Native:
+    """A backend's own model in its own terms: files by what they are for, and settings. Every setting's scalars are text."""
+
+    files: Mapping[str, Path] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Explanation(Protocol):
     """Why one pair is decided as it is: a dataclass, so that a script can have its fields."""
 
@@ -175,6 +205,18 @@ class Adapter(abc.ABC):
         """Name the road that the last `list_authorized` or `check` took, for the record."""
         return "check"
 
+    def views(self, principal: str) -> Mapping[str, View]:
+        """Open, now, every road by which `principal` may come to see documents, each by its name.
+
+        What a road holds on to (a cache, an open scroll, a key) it holds from now on: a view that is opened before a change
+        and asked after it shows what one who was there already would see. Variants of a road are named in brackets, as in
+        `check (MINIMIZE_LATENCY)`. Close them with the adapter.
+        """
+        found: dict[str, View] = {"check": lambda documents: shown(documents, self.check(principal, documents))}
+        if type(self).list_authorized is not Adapter.list_authorized:
+            found["list"] = lambda documents: listed(principal, self.list_authorized([principal], documents, Silent()))
+        return found
+
     def provision(self, world: World) -> str:
         """Build `world` in an empty backend; return a revision that a later read can demand (or "")."""
         raise NotImplementedError
@@ -182,6 +224,22 @@ class Adapter(abc.ABC):
     def apply(self, change: Change) -> str:
         """Apply one change to the provisioned world; return its revision (or "")."""
         raise NotImplementedError
+
+    def provision_native(self, native: Native) -> str:
+        """Put a model in the backend's own terms into an empty backend; return its revision (or "").
+
+        Raises:
+            UsageError: the adapter takes none, or not this one.
+        """
+        raise UsageError(f"the adapter of {self.describe().kind} takes no native model")
+
+    def apply_native(self, change: Mapping[str, Any]) -> str:
+        """Make a change in the backend's own terms to a native model; return the revision after it (or "").
+
+        Raises:
+            UsageError: the adapter takes none, or not this one.
+        """
+        raise UsageError(f"the adapter of {self.describe().kind} takes no native change")
 
     def search(self, principal: str, query: str, k: int) -> Sequence[str]:
         """Return the first `k` documents or chunks that the backend ranks for `query`, asked as `principal`."""
@@ -206,6 +264,28 @@ class Adapter(abc.ABC):
         self.close()
 
 
+def shown(documents: Sequence[str], outcomes: Sequence[Outcome]) -> frozenset[str]:
+    """Return the documents that are allowed; an answer that leaves one undecided is an `IncompleteAnswer`."""
+    for document, outcome in zip(documents, outcomes, strict=True):
+        if not outcome.decision.plain:
+            raise IncompleteAnswer(f"{document!r} is undecided: {outcome.decision.value} {outcome.reason}".rstrip())
+    return frozenset(d for d, outcome in zip(documents, outcomes, strict=True) if outcome.decision is Decision.ALLOW)
+
+
+def listed(principal: str, listings: Iterator[Listing]) -> frozenset[str]:
+    """Return what the one listing of `principal` allows; one that leaves a document undecided is an `IncompleteAnswer`."""
+    found = list(listings)
+    if [listing.principal for listing in found] != [principal]:
+        raise IncompleteAnswer(f"asked to list for {principal!r}, it answered {len(found)} times")
+    for document, outcome in found[0].undecided.items():
+        raise IncompleteAnswer(f"{document!r} is undecided: {outcome.decision.value} {outcome.reason}".rstrip())
+    return frozenset(found[0].allowed)
+
+
+Empty = Callable[[], AbstractContextManager[Adapter]]
+"""Opens an adapter over a new, empty, isolated backend; called again while the first is open, it opens another."""
+
+
 @dataclass(frozen=True)
 class AdapterSpec:
     """What the registry knows of an adapter before its client is loaded.
@@ -213,6 +293,9 @@ class AdapterSpec:
     `connect` takes the options' values by name and returns an open `Adapter`. `needs` are the modules that must be
     importable, `extra` the extra of this distribution that brings them (None: nothing more is needed, or another
     distribution's business). Capabilities that are not mentioned are unsupported.
+
+    `sandbox` takes a server's URL, or None to start one for the time being, and yields an `Empty`: what scenarios are
+    replayed in. What was made there is removed when its adapter is closed, and a server that was started is stopped.
     """
 
     name: str
@@ -223,7 +306,20 @@ class AdapterSpec:
     extra: str | None = None
     needs: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    sandbox: Callable[[str | None], AbstractContextManager[Empty]] | None = None
 
     def support(self, capability: Capability) -> Support:
         """Whether `capability` is supported, with the reason where it is not."""
         return self.capabilities.get(capability, Support(False, "not declared by the adapter"))
+
+
+def within_process(name: str, empty: Empty) -> Callable[[str | None], AbstractContextManager[Empty]]:
+    """Make the sandbox of a backend that lives in this process: there is no server to start or to name."""
+
+    @contextlib.contextmanager
+    def sandbox(url: str | None) -> Iterator[Empty]:
+        if url is not None:
+            raise UsageError(f"{name} runs in this process; it has no server, and {url!r} cannot be its address")
+        yield empty
+
+    return sandbox

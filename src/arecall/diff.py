@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -57,6 +58,14 @@ class Transition:
     documents_added: tuple[str, ...]
     documents_removed: tuple[str, ...]
     policy: tuple[ChangedField, ...]
+
+    def document(self) -> dict[str, Any]:
+        """The transition as the object that is written as JSON."""
+        whole = {"schema": "arecall/transition/1", **dataclasses.asdict(self)}
+        for kind in ("granted", "revoked", "unclear"):
+            for pair in whole[kind]:
+                pair["before"], pair["after"] = pair["before"].value, pair["after"].value
+        return whole
 
 
 def transition(before: Snapshot, after: Snapshot) -> Transition:

@@ -16,7 +16,7 @@ from arecall.world import authorized, changed
 from arecall_adapters.dls.adapter import DlsAdapter
 from conformance.worlds import History
 from proxies import Wire
-from servers import SearchServer
+from servers import Server
 
 
 class DlsConformance(AdapterConformance):
@@ -25,7 +25,7 @@ class DlsConformance(AdapterConformance):
     open_empty: ClassVar[Callable[[str, str, str], DlsAdapter]]
 
     @pytest.fixture
-    def empty(self, server: SearchServer) -> Iterator[Empty]:
+    def empty(self, server: Server) -> Iterator[Empty]:
         parts = urllib.parse.urlsplit(server.url)
         wires: list[Wire] = []
         opened: list[Adapter] = []

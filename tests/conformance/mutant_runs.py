@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from arecall.adapter import Adapter
+from arecall.adapter import Adapter, Empty
 from arecall.testing import AdapterConformance
-from arecall.testing.kit import Empty
 from conformance.mutants import MUTANTS, Mutant
 
 

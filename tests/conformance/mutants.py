@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import msgspec
 
-from arecall.adapter import AdapterSpec, Capability, Listing, Option, Progress, Support
+from arecall.adapter import AdapterSpec, Capability, Listing, Option, Progress, Support, View
 from arecall.decisions import ALLOWED, DENIED, Outcome
 from arecall.errors import BackendError, BackendUnavailable, PolicyError
 from arecall.record import Backend
@@ -653,6 +653,62 @@ class OwnsWhatBearsItsName(MemoryAdapter):
 class StripsTypePrefixes(MemoryAdapter):
     def _readable(self, principal: str) -> frozenset[str]:
         return super()._readable(principal.removeprefix("user:"))
+
+
+# -- views -------------------------------------------------------------------------------------------------------------
+
+
+@caught_by(
+    "test_views_show_what_may_be_read[direct]",
+    passes=["test_direct_grants[check]", "test_direct_grants[list]", "test_dead_view_is_an_error"],
+)
+class ShowsNothing(MemoryAdapter):
+    def views(self, principal: str) -> Mapping[str, View]:
+        def nothing(documents: Sequence[str]) -> frozenset[str]:
+            self.check(principal, documents)
+            return frozenset()
+
+        return {"check": nothing}
+
+
+@caught_by(
+    "test_views_show_nothing_that_was_not_asked_about",
+    passes=["test_views_show_what_may_be_read[direct]", "test_fresh_views_show_a_change"],
+)
+class ShowsAllThatMayBeRead(MemoryAdapter):
+    def views(self, principal: str) -> Mapping[str, View]:
+        return {"check": lambda _: self._readable(principal)}
+
+
+@caught_by(
+    "test_fresh_views_show_a_change",
+    passes=["test_views_show_what_may_be_read[direct]", "test_revocation_holds_from_the_next_read[check-grant]"],
+)
+class RemembersWhatItShowed(MemoryAdapter):
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: dict[tuple[str, ...], frozenset[str]] = {}
+
+    def views(self, principal: str) -> Mapping[str, View]:
+        def remembered(documents: Sequence[str]) -> frozenset[str]:
+            key = (principal, *documents)
+            if key not in self._shown:
+                self._shown[key] = self._readable(principal) & set(documents)
+            return self._shown[key]
+
+        return {"check": remembered}
+
+
+@caught_by("test_dead_view_is_an_error", passes=["test_dead_backend_is_an_error[check]"])
+class ShowsNothingWhenDead(MemoryAdapter):
+    def views(self, principal: str) -> Mapping[str, View]:
+        def quiet(documents: Sequence[str]) -> frozenset[str]:
+            try:
+                return self._readable(principal) & set(documents)
+            except BackendError:
+                return frozenset()
+
+        return {"check": quiet}
 
 
 # -- the declaration ---------------------------------------------------------------------------------------------------

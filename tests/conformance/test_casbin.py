@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 
+from arecall.adapter import Empty
 from arecall.testing import AdapterConformance, Road
-from arecall.testing.kit import Empty
 from arecall.testing.roads import hold
 from arecall.world import Change, World, authorized, changed
 from arecall_adapters import casbin

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from arecall_adapters import elasticsearch as adapters
 from conformance.dls import DlsConformance, agrees_with_the_oracle
 from conformance.worlds import History, histories
-from servers import SearchServer
+from servers import Server
 
 pytestmark = pytest.mark.live
 
@@ -18,12 +18,12 @@ class TestElasticsearch(DlsConformance):
     open_empty = staticmethod(adapters.empty)
 
     @pytest.fixture
-    def server(self, elasticsearch: SearchServer) -> SearchServer:
+    def server(self, elasticsearch: Server) -> Server:
         return elasticsearch
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories())
-def test_random_worlds_are_decided_as_the_oracle_does(elasticsearch: SearchServer, history: History) -> None:
+def test_random_worlds_are_decided_as_the_oracle_does(elasticsearch: Server, history: History) -> None:
     with adapters.empty(elasticsearch.url, elasticsearch.user, elasticsearch.password) as adapter:
         agrees_with_the_oracle(adapter, history)

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from arecall.adapter import Adapter
+from arecall.adapter import Adapter, Empty
 from arecall.testing import AdapterConformance, Road
-from arecall.testing.kit import Empty
 from arecall.testing.reading import Completeness, Decisions
 from arecall.testing.roads import hold
 from arecall.world import Change, World, authorized, changed

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from arecall_adapters import opensearch as adapters
 from conformance.dls import DlsConformance, agrees_with_the_oracle
 from conformance.worlds import History, histories
-from servers import SearchServer
+from servers import Server
 
 pytestmark = pytest.mark.live
 
@@ -18,12 +18,12 @@ class TestOpenSearch(DlsConformance):
     open_empty = staticmethod(adapters.empty)
 
     @pytest.fixture
-    def server(self, opensearch: SearchServer) -> SearchServer:
+    def server(self, opensearch: Server) -> Server:
         return opensearch
 
 
 @settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories())
-def test_random_worlds_are_decided_as_the_oracle_does(opensearch: SearchServer, history: History) -> None:
+def test_random_worlds_are_decided_as_the_oracle_does(opensearch: Server, history: History) -> None:
     with adapters.empty(opensearch.url, opensearch.user, opensearch.password) as adapter:
         agrees_with_the_oracle(adapter, history)

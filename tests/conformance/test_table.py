@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from arecall import registry
-from arecall.adapter import Adapter, Silent
+from arecall.adapter import Adapter, Empty, Silent
 from arecall.capture import capture
 from arecall.decisions import Decision
 from arecall.errors import BackendUnavailable, InputError, PolicyError
 from arecall.testing import AdapterConformance, Road
-from arecall.testing.kit import Empty
 from arecall.testing.worlds import GROUPS_ADD_UP, TruthTable
 from arecall.world import World, authorized
 from arecall_adapters.table import ADAPTER, TableAdapter

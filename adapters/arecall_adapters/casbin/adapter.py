@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from arecall.adapter import Adapter, Listing, Progress
+from arecall.adapter import Adapter, Listing, Native, Progress
 from arecall.decisions import Decision, Outcome
 from arecall.errors import PolicyError, UsageError
 from arecall.record import Backend, Policy
@@ -192,6 +192,39 @@ class CasbinAdapter(Adapter):
             if not edits[section][adds](list(rule)):
                 raise PolicyError(f"casbin did not {'add' if adds else 'remove'} the rule {section}, {', '.join(rule)}")
         self._world = after
+        return self.engine.digest()
+
+    def provision_native(self, native: Native) -> str:
+        """Load the files `model` and `policy` in place of the empty policy; return the digest of what was loaded.
+
+        The settings `request`, `action` and `context` are as the options are.
+
+        Raises:
+            UsageError: a file is missing, a setting that there is not, or what `connect` refuses.
+            PolicyError: the policy is not the empty one of `empty`, or what `connect` refuses.
+        """
+        from arecall_adapters.casbin import native as natives
+
+        if self._world != World():
+            raise PolicyError("only an empty policy is replaced", "open one with arecall_adapters.casbin.empty()")
+        loaded = natives.load(native)
+        self.engine, self.request, self._identity = loaded.engine, loaded.request, loaded._identity
+        self._csv, self._oddities, self._digest = True, loaded._oddities, ""
+        self._allow_empty_policy = False
+        self._world = None
+        self._look()
+        return self._digest
+
+    def apply_native(self, change: Mapping[str, Any]) -> str:
+        """Remove and add the policy lines under `remove` and `add`, by casbin's own management API.
+
+        Raises:
+            UsageError: the change has another form.
+            PolicyError: casbin did not take a line.
+        """
+        from arecall_adapters.casbin import native as natives
+
+        natives.apply(self.engine.enforcer, change)
         return self.engine.digest()
 
     def _demand_followed(self, world: World) -> None:

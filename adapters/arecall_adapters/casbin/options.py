@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from arecall.adapter import AdapterSpec, Capability, Option, OptionKind, Support
+from arecall.adapter import AdapterSpec, Capability, Option, OptionKind, Support, within_process
 from arecall.errors import PolicyError, UsageError
 from arecall.world import World
 from arecall_adapters.casbin import attributes, installed, policy_file, world
@@ -207,6 +207,7 @@ ADAPTER = AdapterSpec(
         Option("road", "auto, or enforce: put every pair to enforce()", default="auto", choices=("auto", "enforce")),
     ),
     extra="casbin",
+    sandbox=within_process("casbin", empty),
     needs=("casbin",),
     examples=(
         "arecall snapshot casbin --model rbac.conf --policy policy.csv --principals people.txt --documents ids.txt -o s.json",

@@ -121,6 +121,12 @@ def _say(what: str) -> None:
     print(f"arecall: {what}", file=sys.stderr, flush=True)
 
 
+def identity(image: str) -> str:
+    """Name an image that is here by what it holds: its name and the digest of its content."""
+    found = _docker("image", "inspect", "--format", "{{.Id}}", image)
+    return f"{image.partition('@')[0]}@{found.stdout.strip()}" if found.returncode == 0 else image
+
+
 def _present(wanted: str) -> bool:
     return _docker("image", "inspect", wanted).returncode == 0
 

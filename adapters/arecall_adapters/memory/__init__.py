@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from arecall._version import VERSION
-from arecall.adapter import Adapter, AdapterSpec, Capability, Listing, Progress, Support
+from arecall.adapter import Adapter, AdapterSpec, Capability, Listing, Progress, Support, within_process
 from arecall.decisions import ALLOWED, DENIED, Outcome
 from arecall.errors import BackendUnavailable, PolicyError, UsageError
 from arecall.record import Backend, Policy
@@ -146,4 +146,5 @@ ADAPTER = AdapterSpec(
         Capability.SEARCH: Support(False, "a world has access rules but no text to rank"),
         Capability.EXPLAIN: Support(False, "a world is small enough to be read"),
     },
+    sandbox=within_process("memory", empty),
 )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from arecall.adapter import Adapter, Listing, Progress
+from arecall.adapter import Adapter, Listing, Native, Progress, View
 from arecall.decisions import Decision, Outcome
 from arecall.errors import BackendUnavailable, PolicyError, UsageError
 from arecall.record import Backend, Policy
@@ -16,6 +18,7 @@ from arecall_adapters.openfga.drift import TUPLES, Watch
 from arecall_adapters.openfga.explanation import Explanation, explain
 from arecall_adapters.openfga.model import Model
 from arecall_adapters.openfga.naming import Names
+from arecall_adapters.openfga.question import CONSISTENCIES
 from arecall_adapters.openfga.roads import AGAIN, Road, each, firmer
 from arecall_adapters.openfga.store import Pair, Store
 
@@ -40,6 +43,7 @@ class OpenFgaAdapter(Adapter):
         drift_tuples: int = TUPLES,
         world: World | None = None,
         name: str = "",
+        image: str = "",
     ) -> None:
         """Take a store and ask for its model.
 
@@ -53,6 +57,7 @@ class OpenFgaAdapter(Adapter):
             drift_tuples: up to how many tuples are read to see drift.
             world: the world that the store holds, where this adapter puts it there.
             name: what the store is called in the record; by default its own name and the server's address.
+            image: what the server runs from, where we started it.
 
         Raises:
             PolicyError: there is no such store or model, or the model lacks the type or relation.
@@ -65,6 +70,7 @@ class OpenFgaAdapter(Adapter):
         self._choice = road
         self._deadline = list_deadline
         self._world = world
+        self._image = image
         self._identity = name or f"{store.transport.url} {store.name()}"
         self._on_close: Callable[[], None] | None = None
         self._method = "check"
@@ -93,6 +99,8 @@ class OpenFgaAdapter(Adapter):
         }
         if self._deadline is not None:
             settings["list_deadline_seconds"] = self._deadline
+        if self._image:
+            settings["server_image"] = self._image
         if state.doubt:
             settings["drift_unverifiable"] = state.doubt
         return Backend(
@@ -155,6 +163,18 @@ class OpenFgaAdapter(Adapter):
         pair = (principal, self.names.users([principal])[principal], self.names.objects([document])[document])
         return explain(self.store, self._model, pair, document)
 
+    def views(self, principal: str) -> Mapping[str, View]:
+        """Open each road as the adapter takes it, and under each consistency that there is: one of them may read a cache."""
+        self._demand_open()
+        found = dict(super().views(principal))
+        for mode in CONSISTENCIES:
+            # It shares the connections and keeps the model of now, as a client that was started before a change does.
+            other = copy.copy(self)
+            question = replace(self.store.question, consistency=mode)
+            other.store = Store(self.store.transport, self.store.id, question)
+            found |= {f"{road} ({mode})": view for road, view in Adapter.views(other, principal).items()}
+        return found
+
     # -- worlds -----------------------------------------------------------------------------------------------------------
 
     def provision(self, world: World) -> str:
@@ -189,6 +209,41 @@ class OpenFgaAdapter(Adapter):
         before, now = (set(worlds.tuples(each_world, self.names)) for each_world in (world, after))
         self.store.write(self._model.id, writes=list(now - before), deletes=list(before - now))
         self._world = after
+        return self._model.id
+
+    def provision_native(self, native: Native) -> str:
+        """Write the model and tuples of the store file `store` into the empty store that `empty` made.
+
+        The settings `type`, `relation`, `principal_template` and `document_template` are as the options are.
+
+        Raises:
+            UsageError: no store file, or a setting that there is not.
+            InputError, MissingExtra: as `store_file.read` says.
+            PolicyError: the store is not ours, or holds a world; or OpenFGA does not take it.
+        """
+        from arecall_adapters.openfga import native as natives
+
+        if self._demand_ours() != World():
+            raise PolicyError("the store holds a world already", "open a new one with arecall_adapters.openfga.empty()")
+        described, question, self.names = natives.read(native, self.store.question)
+        model_id = self.store.write_model(described.model)
+        self.store.write(model_id, writes=described.tuples)
+        self.store = Store(self.store.transport, self.store.id, question)
+        self._model = self._resolved()
+        return model_id
+
+    def apply_native(self, change: Mapping[str, Any]) -> str:
+        """Delete and write the tuples under `delete` and `write`.
+
+        Raises:
+            UsageError: the change has another form.
+            PolicyError: OpenFGA does not take a tuple.
+        """
+        from arecall_adapters.openfga import native as natives
+
+        self._demand_ours()
+        for deletes, writes in ((natives.tuples(change, "delete"), []), ([], natives.tuples(change, "write"))):
+            self.store.write(self._model.id, writes=writes, deletes=deletes)
         return self._model.id
 
     def on_close(self, call: Callable[[], None]) -> None:

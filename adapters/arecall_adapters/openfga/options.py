@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from arecall.adapter import AdapterSpec, Capability, Option, OptionKind, Support
+from arecall.adapter import AdapterSpec, Capability, Empty, Option, OptionKind, Support
 from arecall.errors import UsageError
 
 if TYPE_CHECKING:
@@ -103,9 +104,11 @@ def open_store(options: Mapping[str, Any], url: str, store_id: str, **settings: 
 
 
 def empty(
-    url: str, *, token: str | None = None, consistency: str = "HIGHER_CONSISTENCY", **options: Any
+    url: str, *, token: str | None = None, consistency: str = "HIGHER_CONSISTENCY", image: str = "", **options: Any
 ) -> OpenFgaAdapter:
     """Make a store of its own on the server at `url`, to provision a world in; closing the adapter deletes it.
+
+    `image` is what the server runs from, for the record.
 
     Raises:
         MissingExtra: the client is not installed.
@@ -123,7 +126,23 @@ def empty(
     finally:
         transport.close()
     given = {"type": world.TYPE, "relation": world.RELATION, "token": token, "consistency": consistency, **options}
-    return open_store(given, url, store_id, world=World())
+    return open_store(given, url, store_id, world=World(), image=image)
+
+
+@contextlib.contextmanager
+def sandbox(url: str | None) -> Iterator[Empty]:
+    """Open stores of their own on the server at `url`, or on a throw-away one.
+
+    Raises:
+        BackendUnavailable: no server can be started.
+    """
+    from arecall_adapters.openfga.throwaway import server
+
+    if url is not None:
+        yield lambda: empty(url)
+        return
+    with server() as running:
+        yield lambda: empty(running.url, image=running.image)
 
 
 ADAPTER = AdapterSpec(
@@ -190,6 +209,7 @@ ADAPTER = AdapterSpec(
         ),
     ),
     extra="openfga",
+    sandbox=sandbox,
     needs=("openfga_sdk", "tenacity"),
     examples=(
         "export FGA_API_URL=... FGA_STORE_ID=... FGA_API_TOKEN=...",

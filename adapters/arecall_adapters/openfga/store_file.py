@@ -100,7 +100,7 @@ def connect(options: Mapping[str, Any]) -> OpenFgaAdapter:
     """
     described = read(options["store_file"])
     with ExitStack() as stack:
-        url = stack.enter_context(server())
+        url = stack.enter_context(server()).url
         store_id, model_id = load(url, described)
         local = {
             **options,

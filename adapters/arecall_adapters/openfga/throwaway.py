@@ -10,6 +10,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 from arecall.errors import BackendUnavailable
 from arecall_adapters import containers
@@ -17,20 +18,27 @@ from arecall_adapters import containers
 READY_SECONDS = 60.0
 
 
+class Server(NamedTuple):
+    """Where a server answers, and the image that it runs from ("" for a binary)."""
+
+    url: str
+    image: str
+
+
 @contextlib.contextmanager
-def server() -> Iterator[str]:
-    """Run a server until the end of the block; yields its URL.
+def server() -> Iterator[Server]:
+    """Run a server until the end of the block.
 
     Raises:
         BackendUnavailable: there is neither a binary nor a container engine with the image, or it does not start.
     """
     binary = shutil.which("openfga")
-    with _process(binary) if binary else _container() as url:
-        yield url
+    with _process(binary) if binary else _container() as running:
+        yield running
 
 
 @contextlib.contextmanager
-def _container() -> Iterator[str]:
+def _container() -> Iterator[Server]:
     image = containers.image("openfga")
     command = [
         "docker",
@@ -48,7 +56,7 @@ def _container() -> Iterator[str]:
         address = _run(["docker", "port", started, "8080/tcp"]).splitlines()[0]
         url = f"http://{address}"
         _await(url, lambda: _run(["docker", "logs", started]))
-        yield url
+        yield Server(url, containers.identity(image))
     finally:
         subprocess.run(["docker", "rm", "--force", started], check=False, capture_output=True)  # noqa: S603, S607
 
@@ -61,7 +69,7 @@ def _run(command: list[str]) -> str:
 
 
 @contextlib.contextmanager
-def _process(binary: str) -> Iterator[str]:
+def _process(binary: str) -> Iterator[Server]:
     http, grpc = _free_port(), _free_port()
     command = [binary, "run", f"--http-addr=127.0.0.1:{http}", f"--grpc-addr=127.0.0.1:{grpc}"]
     command += ["--playground-enabled=false", "--metrics-enabled=false"]
@@ -75,7 +83,7 @@ def _process(binary: str) -> Iterator[str]:
         try:
             url = f"http://127.0.0.1:{http}"
             _await(url, logged, process)
-            yield url
+            yield Server(url, "")
         finally:
             process.terminate()
             try:

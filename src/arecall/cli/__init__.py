@@ -12,6 +12,8 @@ from arecall.cli.adapters import adapters
 from arecall.cli.diff import diff
 from arecall.cli.evaluate import evaluate
 from arecall.cli.explain import explain
+from arecall.cli.replay import replay
+from arecall.cli.scenario import scenario
 from arecall.cli.schema import schema
 from arecall.cli.snapshot import snapshot
 from arecall.cli.verify import verify
@@ -25,8 +27,8 @@ EXIT_INTERNAL = 70
 
 EXIT_STATUSES = """\b
 Exit status:
-  0  done, and every threshold of --fail-on is kept
-  1  a threshold failed
+  0  done, and every threshold of --fail-on and expectation of a scenario is kept
+  1  a threshold or an expectation failed
   2  bad usage or bad input
   3  a backend failed, or something is incomplete (outranks 1)"""
 
@@ -61,7 +63,7 @@ def cli() -> None:
     """
 
 
-for command in (snapshot, evaluate, diff, explain, verify, adapters, schema):
+for command in (snapshot, evaluate, diff, replay, scenario, explain, verify, adapters, schema):
     cli.add_command(command)
 
 

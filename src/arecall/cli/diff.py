@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import json
 import sys
 from pathlib import Path
@@ -59,11 +58,7 @@ def _csv(change: Transition) -> None:
 
 
 def _json(change: Transition) -> None:
-    whole = {"schema": "arecall/transition/1", **dataclasses.asdict(change)}
-    for kind in ("granted", "revoked", "unclear"):
-        for pair in whole[kind]:
-            pair["before"], pair["after"] = pair["before"].value, pair["after"].value
-    click.echo(json.dumps(whole, ensure_ascii=False, indent=1))
+    click.echo(json.dumps(change.document(), ensure_ascii=False, indent=1))
 
 
 def _table(change: Transition) -> None:

@@ -15,9 +15,10 @@
 This package is the only one here, with the pytest plugin, that imports pytest.
 """
 
+from arecall.adapter import needs
 from arecall.testing.conformance import AdapterConformance
 from arecall.testing.live import unavailable
 from arecall.testing.roads import Road
-from arecall.testing.worlds import TruthTable, needs
+from arecall.testing.worlds import TruthTable
 
 __all__ = ["AdapterConformance", "Road", "TruthTable", "needs", "unavailable"]

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from arecall.adapter import Adapter, Capability
+from arecall.adapter import Adapter, Capability, Empty
 from arecall.testing import worlds
-from arecall.testing.kit import Empty, Kit
+from arecall.testing.kit import Kit
 from arecall.testing.roads import Road, take
 from arecall.testing.worlds import Step
 from arecall.world import AddMember, Change, Exclude, Grant, World

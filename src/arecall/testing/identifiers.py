@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Mapping
 
 import pytest
 
-from arecall.adapter import Adapter, Capability
+from arecall.adapter import Adapter, Capability, needs
 from arecall.errors import ArecallError
 from arecall.testing.kit import Kit, is_refusal
 from arecall.testing.roads import hold
-from arecall.testing.worlds import TruthTable, needs
+from arecall.testing.worlds import TruthTable
 from arecall.world import Group, Principal, World
 
 TWINS: Mapping[str, tuple[str, str]] = {

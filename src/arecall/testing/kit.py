@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from contextlib import AbstractContextManager
 from typing import ClassVar
 
 import pytest
 
-from arecall.adapter import Adapter, AdapterSpec, Capability
+from arecall.adapter import Adapter, AdapterSpec, Capability, Empty, needs
 from arecall.errors import (
     ArecallError,
     BackendTimeout,
@@ -18,12 +17,8 @@ from arecall.errors import (
     IncompleteAnswer,
 )
 from arecall.testing.roads import Road, hold
-from arecall.testing.worlds import Step, TruthTable, needs
+from arecall.testing.worlds import Step, TruthTable
 from arecall.world import World, authorized
-
-Empty = Callable[[], AbstractContextManager[Adapter]]
-"""Opens an adapter over a new, empty backend; called again while the first is open, it opens another."""
-
 
 NO_REFUSAL = (BackendUnavailable, BackendTimeout, IncompleteAnswer, Disagreement, DriftError)
 """Errors of a backend that is gone, slow, or at odds with itself: none of them says no to what was asked."""

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from arecall.adapter import Adapter, Capability, Silent
+from arecall.adapter import Adapter, Capability, Empty, Silent
 from arecall.decisions import Decision
 from arecall.errors import ArecallError, UsageError
 from arecall.record import Backend
 from arecall.snapshot_file import read_snapshot, write_snapshot
 from arecall.testing import worlds
-from arecall.testing.kit import Empty, Kit, is_refusal
+from arecall.testing.kit import Kit, is_refusal
 from arecall.testing.roads import Road, hold, take
 from arecall.world import World, authorized
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from arecall.adapter import Capability
 from arecall.world import (
     AddMember,
     Change,
@@ -43,19 +42,6 @@ class Step:
     def after(self) -> World:
         """The world after the change."""
         return changed(self.world, self.change)
-
-
-def needs(world: World) -> frozenset[Capability]:
-    """Return the optional capabilities without which a backend cannot hold `world`."""
-    subjects = {subject for subject, _ in world.grants | world.exclusions}
-    members = {member for group in world.groups.values() for member in group}
-    found = {
-        Capability.GROUPS: bool(world.groups) or any(isinstance(subject, Group) for subject in subjects),
-        Capability.NESTED_GROUPS: any(isinstance(member, Group) for member in members),
-        Capability.PUBLIC: Everyone() in subjects | members,
-        Capability.EXCLUSION: bool(world.exclusions),
-    }
-    return frozenset(capability for capability, present in found.items() if present)
 
 
 def _of(*names: str) -> frozenset[str]:

@@ -1,0 +1,566 @@
+"""From a recording to verdicts: everything is concluded from the files alone, and gives the same bytes on every machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from arecall.diff import ChangedPair, transition
+from arecall.errors import ArecallError, UsageError
+from arecall.record import Struct
+from arecall.scenario import recording, schema
+from arecall.scenario.expecting import Moved, Sets, expectation, expected_moves, expected_sets, roads_meant, stated
+from arecall.scenario.loader import Loaded, load, seconds
+from arecall.scenario.oracle import why
+from arecall.scenario.recording import Cell, Run, stage_file
+from arecall.scenario.timing import Observation, percentile, timed, worst
+from arecall.snapshot import Snapshot
+from arecall.snapshot_file import read_snapshot
+
+SCHEMA = "arecall/verdicts/1"
+
+SHOWN = 3
+"""How many pairs a message explains."""
+
+Status = Literal["holds", "fails", "cannot"]
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """One thing that must hold at one stage, and whether it does: `cannot` where the backend can show nothing of it."""
+
+    stage: str
+    what: str
+    status: Status
+    message: str = ""
+
+
+class RoadTimes(Struct, frozen=True, kw_only=True):
+    """How soon a road showed the change of a stage, over all principals and repetitions; microseconds.
+
+    `judged` is false where the scenario expects nothing of the road: its verdict is then against no deadline.
+    """
+
+    stage: str
+    road: str
+    verdict: str
+    judged: bool
+    deadline_us: int | None
+    first_us: int | None
+    p50_us: int | None
+    p95_us: int | None
+    worst_us: int | None
+    observations: int
+    reason: str = ""
+
+
+class OnBackend(Struct, frozen=True, kw_only=True):
+    """A scenario on one backend: `holds`, `fails`, `cannot` (express it) or `error` (the backend failed)."""
+
+    status: Literal["holds", "fails", "cannot", "error"]
+    reason: str
+    backend: str
+    checks: list[Check]
+    roads: list[RoadTimes]
+    access: list[str]
+    notes: list[str]
+
+
+class Agreement(Struct, frozen=True, kw_only=True):
+    """Whether the backends show the same after a stage; `stated` where the scenario says that one differs by its nature."""
+
+    stage: str
+    status: Literal["holds", "fails", "stated"]
+    digests: dict[str, list[str]]
+
+
+class OfScenario(Struct, frozen=True, kw_only=True):
+    """A scenario on all backends; `unevidenced` names what no backend could show anything of."""
+
+    scenario: str
+    title: str
+    status: Literal["holds", "fails", "error"]
+    backends: dict[str, OnBackend]
+    agreement: list[Agreement]
+    unevidenced: list[str]
+
+
+class Verdicts(Struct, frozen=True, kw_only=True):
+    """What a recording comes to."""
+
+    schema: str = SCHEMA
+    scenarios: list[OfScenario]
+
+    @property
+    def exit_status(self) -> int:
+        """What a command ends with: 0 all hold, 1 something fails or nothing shows it, 3 a backend failed."""
+        statuses = {one.status for one in self.scenarios}
+        return 3 if "error" in statuses else 1 if "fails" in statuses else 0
+
+
+def judge(folder: Path) -> Verdicts:
+    """Judge a recording whose files are as they were written.
+
+    Raises:
+        ArecallError: a file of it has another form than a recording's has.
+    """
+    run: Run = recording.read(folder / recording.RUN, Run)
+    for name in (*(one.file for one in run.scenarios), *(one.id for one in run.scenarios), *run.backends):
+        if not name or Path(name).is_absolute() or ".." in Path(name).parts:
+            raise recording.RecordingError(
+                f"{folder / recording.RUN} names {name!r}, which is not within the recording"
+            )
+    return Verdicts(scenarios=[_of_scenario(folder, entry, run) for entry in run.scenarios])
+
+
+def _of_scenario(folder: Path, entry: recording.Recorded, run: Run) -> OfScenario:
+    loaded = load(folder / entry.file)
+    found = {name: _on_backend(recording.place(folder, entry.id, name), loaded, name) for name in run.backends}
+    agreement = _agreement(loaded, found)
+    unevidenced = _unevidenced(found)
+    failed = "fails" in [*(one.status for one in found.values()), *(one.status for one in agreement)] or bool(
+        unevidenced
+    )
+    broken = any(one.status == "error" for one in found.values())
+    return OfScenario(
+        scenario=entry.id,
+        title=str(loaded.scenario.title),
+        status="error" if broken else "fails" if failed else "holds",
+        backends=found,
+        agreement=agreement,
+        unevidenced=unevidenced,
+    )
+
+
+def _on_backend(where: Path, loaded: Loaded, backend: str) -> OnBackend:
+    cell: Cell = recording.read(where / "cell.json", Cell)
+    if cell.status != "ran":
+        return OnBackend(status=cell.status, reason=cell.reason, backend="", checks=[], roads=[], access=[], notes=[])
+    if cell.repetitions < 1:
+        raise recording.RecordingError(f"{where / 'cell.json'} says that it ran, and not once")
+    seen = [_Seen(where, repetition, loaded) for repetition in range(1, cell.repetitions + 1)]
+    checks: dict[tuple[str, str], Check] = {}
+    for repetition, one in enumerate(seen, 1):
+        for check in _checks(one, loaded, backend):
+            _keep(checks, check, repetition if cell.repetitions > 1 else 0)
+    roads: list[RoadTimes] = []
+    for number, stage in enumerate(loaded.scenario.stages, 1):
+        for check in _timing(seen, number, stage, expectation(stage, backend), roads):
+            _keep(checks, check, 0)
+    described = seen[0].snapshots[0].record.backend
+    fails = any(check.status == "fails" for check in checks.values())
+    return OnBackend(
+        status="fails" if fails else "holds",
+        reason="",
+        backend=f"{described.kind} {described.version}",
+        checks=list(checks.values()),
+        roads=roads,
+        access=[snapshot.access_digest for snapshot in seen[0].snapshots],
+        notes=[*_by_nature(loaded, backend), *_stale_chunks(seen[0], loaded)],
+    )
+
+
+def _keep(checks: dict[tuple[str, str], Check], check: Check, repetition: int) -> None:
+    """Keep the worst of what repetitions say of one thing."""
+    key = (check.stage, check.what)
+    if key not in checks or (checks[key].status != "fails" and check.status == "fails"):
+        message = (
+            f"in repetition {repetition}: {check.message}" if repetition and check.status == "fails" else check.message
+        )
+        checks[key] = Check(stage=check.stage, what=check.what, status=check.status, message=message)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What one repetition recorded."""
+
+    where: Path
+    repetition: int
+    loaded: Loaded
+
+    @cached_property
+    def snapshots(self) -> Sequence[Snapshot]:
+        return [read_snapshot(self.file(number, "snapshot.json")) for number in range(len(self.loaded.states))]
+
+    def observations(self, stage: int) -> list[Observation]:
+        found: list[Observation] = recording.read_lines(self.file(stage, "observations.jsonl"), Observation)
+        return found
+
+    def file(self, stage: int, what: str) -> Path:
+        return stage_file(self.where, self.repetition, stage, what)
+
+    def sets(self, stage: int) -> Sets:
+        return {p: self.snapshots[stage].authorized(p) for p in self.loaded.principals}
+
+
+# -- who sees what -----------------------------------------------------------------------------------------------------
+
+
+def _checks(seen: _Seen, loaded: Loaded, backend: str) -> Iterator[Check]:
+    sets, moves = expected_sets(loaded, backend), expected_moves(loaded, backend)
+    explained = _Explained(loaded)
+    names = ["at the start", *(str(stage.name) for stage in loaded.scenario.stages)]
+    for number, name in enumerate(names):
+        yield _check(name, "every pair is decided", _undecided(seen.snapshots[number]))
+        actual = seen.sets(number)
+        if sets is not None:
+            yield _check(name, "everyone sees what the oracle says", explained.sets(actual, sets[number], number))
+        if number == 0:
+            continue
+        stage = loaded.scenario.stages[number - 1]
+        expect = expectation(stage, backend)
+        wanted = moves[number - 1]
+        if wanted is not None:
+            yield _check(
+                name, "what was granted and revoked is exact", explained.moves(_moved(seen, number), wanted, number)
+            )
+        if expect.transition is not None:
+            yield _check(
+                name,
+                "the transition is as stated",
+                explained.moves(_moved(seen, number), stated(expect.transition), number),
+            )
+        for who, items in expect.sees.items():
+            yield _check(
+                name,
+                f"{who!s} sees what is stated",
+                explained.sets(actual, {str(who): frozenset(map(str, items))}, number),
+            )
+        for who, items in expect.not_sees.items():
+            leaked = sorted(actual[who] & set(items))
+            yield _check(
+                name, f"{who!s} does not see what is stated", [explained.too_much(who, d, number) for d in leaked]
+            )
+        yield from _measured(seen, loaded, number, expect)
+
+
+def _check(stage: str, what: str, problems: Sequence[str]) -> Check:
+    more = f"; and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+    message = "; ".join(problems[:SHOWN]) + more
+    return Check(stage=stage, what=what, status="fails" if problems else "holds", message=message)
+
+
+def _undecided(snapshot: Snapshot) -> Sequence[str]:
+    return [f"({p}, {d}) is {o.decision.value} {o.reason}".rstrip() for (p, d), o in snapshot.undecided.items()]
+
+
+def _moved(seen: _Seen, number: int) -> Moved:
+    found = transition(seen.snapshots[number - 1], seen.snapshots[number])
+
+    def by_principal(pairs: Iterable[ChangedPair]) -> Sets:
+        lists: dict[str, set[str]] = {}
+        for pair in pairs:
+            lists.setdefault(pair.principal, set()).add(pair.document)
+        return {who: frozenset(items) for who, items in lists.items()}
+
+    return Moved(by_principal(found.granted), by_principal(found.revoked))
+
+
+@dataclass(frozen=True)
+class _Explained:
+    """Differences between what is seen and what should be, each with the path or the change that decides it."""
+
+    loaded: Loaded
+
+    def sets(self, actual: Sets, wanted: Sets, number: int) -> list[str]:
+        """Explain what is seen too much, then what is seen too little."""
+        much = [self.too_much(p, d, number) for p in wanted for d in sorted(actual[p] - wanted[p])]
+        return much + [self._too_little(p, d, number) for p in wanted for d in sorted(wanted[p] - actual[p])]
+
+    def moves(self, actual: Moved, wanted: Moved, number: int) -> list[str]:
+        """Explain what was granted or revoked too much or too little."""
+        found = []
+        for kind in ("revoked", "granted"):
+            had, should = getattr(actual, kind), getattr(wanted, kind)
+            for who in sorted({*had, *should}):
+                gone, due = had.get(who, frozenset()), should.get(who, frozenset())
+                found += [
+                    f"{who} - {d}: {kind}, and should not be{self._because(who, d, number)}" for d in sorted(gone - due)
+                ]
+                found += [
+                    f"{who} - {d}: not {kind}, and should be{self._because(who, d, number)}" for d in sorted(due - gone)
+                ]
+        return found
+
+    def too_much(self, principal: str, item: str, number: int) -> str:
+        """Explain a document that is seen and should not be."""
+        return f"{principal!s} sees {item!s} (too much){self._because(str(principal), str(item), number)}"
+
+    def _too_little(self, principal: str, item: str, number: int) -> str:
+        return f"{principal!s} does not see {item!s} (too little){self._because(str(principal), str(item), number)}"
+
+    def _because(self, principal: str, item: str, number: int) -> str:
+        if self.loaded.scenario.native:
+            return ""
+        may, reason = why(self.loaded.states[number], principal, item)
+        if number and not may:
+            had, before = why(self.loaded.states[number - 1], principal, item)
+            if had:
+                return f": before, {before}; the stage took that, and now {reason}"
+        return f": {reason}"
+
+
+def _by_nature(loaded: Loaded, backend: str) -> Iterator[str]:
+    """Tell where the scenario states something else of this backend, and why."""
+    for stage in loaded.scenario.stages:
+        if backend in stage.by_backend:
+            yield f"{stage.name!s}: by the nature of {backend}: {stage.by_backend[backend].because!s}"
+
+
+def _stale_chunks(seen: _Seen, loaded: Loaded) -> Iterator[str]:
+    """Tell of chunks that show somebody what their document does not, or the reverse."""
+    for number, state in enumerate(loaded.states):
+        name = str(loaded.scenario.stages[number - 1].name) if number else "at the start"
+        for who, items in seen.sets(number).items():
+            for chunk in sorted(state.chunks):
+                document = state.chunks[chunk].document
+                if chunk in items and document not in items:
+                    yield f"{name}: {who} sees the chunk {chunk}, and not its document {document}"
+                elif document in items and chunk not in items:
+                    yield f"{name}: {who} sees {document}, and not its chunk {chunk}"
+
+
+# -- measures ----------------------------------------------------------------------------------------------------------
+
+
+def _measured(seen: _Seen, loaded: Loaded, number: int, expect: schema.Expect) -> Iterator[Check]:
+    name = str(loaded.scenario.stages[number - 1].name)
+    wanted = [*((_said(bound), bound) for bound in expect.measures)]
+    states = [
+        (f"{kind!s}: {count} pairs are {state!s}", kind, state, count)
+        for kind, counts in expect.states.items()
+        for state, count in counts.items()
+    ]
+    if not wanted and not states:
+        return
+    try:
+        result = _evaluated(seen, loaded, number, expect)
+    except _NothingFoundError as reason:
+        for what in (*(what for what, _ in wanted), *(what for what, *_ in states)):
+            yield Check(stage=name, what=what, status="cannot", message=str(reason))
+        return
+    except ArecallError as error:
+        for what in (*(what for what, _ in wanted), *(what for what, *_ in states)):
+            yield _check(name, what, [f"it cannot be evaluated: {_without_folders(str(error), seen, loaded)}"])
+        return
+    for what, bound in wanted:
+        yield _check(name, what, _out_of_bounds(result, bound))
+    for what, kind, state, count in states:
+        actual = result.states_by_list.get(str(kind), {}).get(str(state))
+        yield _check(name, what, [] if actual == count else [f"there are {actual}"])
+
+
+def _without_folders(message: str, seen: _Seen, loaded: Loaded) -> str:
+    """Name files as they are within the recording: a verdict must not depend on where that is."""
+    for folder in (seen.where, loaded.path.parent):
+        message = message.replace(f"{folder.resolve()}/", "").replace(f"{folder}/", "")
+    return message
+
+
+class _NothingFoundError(Exception):
+    """The backend's own search would have to say what was found, and there is none."""
+
+
+def _evaluated(seen: _Seen, loaded: Loaded, number: int, expect: schema.Expect) -> Any:
+    from arecall import inputs
+    from arecall.evaluate import evaluate
+
+    given = loaded.retrieval(number - 1)
+    where = loaded.path.parent
+
+    def read(lists: Any, file: str | None, reader: Any) -> Any:
+        return reader(where / str(file)) if file is not None else _plain(lists) or None
+
+    qrels = read(given.qrels, given.qrels_file, inputs.read_qrels)
+    run = read(given.run, given.run_file, inputs.read_run)
+    delivered = read(given.delivered, given.delivered_file, inputs.read_delivered)
+    if isinstance(delivered, dict):
+        delivered = {(who, query): items for who, lists in delivered.items() for query, items in lists.items()}
+    if given.queries:
+        path = seen.file(number, "delivered.jsonl")
+        if not path.exists():
+            raise _NothingFoundError("the backend has no search of its own to ask")
+        delivered = inputs.read_delivered(path)
+    if qrels is None:
+        raise UsageError("the scenario has no qrels")
+    chunked = given.of == "chunks" or (bool(given.queries) and any(state.chunks for state in loaded.states))
+    ks = sorted({int(bound.measure.partition("@")[2]) for bound in expect.measures if "@" in bound.measure}) or [1]
+    return evaluate(
+        snapshot=seen.snapshots[number],
+        qrels=qrels,
+        ks=ks,
+        run=run,
+        delivered=delivered,
+        chunks=_documents_of(loaded) if chunked else None,
+        draws=0,
+    )
+
+
+def _documents_of(loaded: Loaded) -> Mapping[str, str]:
+    """Map every chunk that there ever is to its document, and every document to itself: a search shows both."""
+    found = {name: name for state in loaded.states for name in state.documents}
+    return found | {name: chunk.document for state in loaded.states for name, chunk in state.chunks.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Return lists of a file with plain strings; grades stay numbers."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [str(one) for one in value]
+    return value
+
+
+def _said(bound: schema.Bound) -> str:
+    chosen = ",".join(str(part) for part in (bound.filter, bound.mean) if part is not None)
+    of = "".join(f" of {part!s}" for part in (bound.principal, bound.query) if part is not None)
+    limits = [
+        f"{words} {value:g}"
+        for words, value in (("at least", bound.at_least), ("at most", bound.at_most), ("equal to", bound.equals))
+        if value is not None
+    ]
+    name = f"{bound.measure!s}[{chosen}]" if chosen else str(bound.measure)
+    return f"{name}{of} is {' and '.join(limits) or 'undefined'}"
+
+
+CLOSE = 1e-9
+"""How far a figure may be from the one that is stated: what a decimal fraction loses."""
+
+
+def _out_of_bounds(result: Any, bound: schema.Bound) -> Sequence[str]:
+    level = "principal" if bound.principal is not None else "query" if bound.query is not None else "pooled"
+    labels = {k: str(v) for k, v in (("principal", bound.principal), ("query_id", bound.query)) if v is not None}
+    chosen = {k: str(v) for k, v in (("filter", bound.filter), ("mean", bound.mean)) if v is not None}
+    try:
+        row = result.row(str(bound.measure), level=level, **labels, **chosen)
+    except UsageError as error:
+        return [str(error)]
+    value = row.value if row.n else None
+    if value is None or bound.undefined:
+        found = "is undefined: it rests on no pair" if value is None else f"is {value:.6g}"
+        return [] if (value is None) == bound.undefined else [f"it {found}"]
+    # Where ties leave the value open, the end that is nearer to failing is what counts.
+    low = value if row.tie_low is None else row.tie_low
+    high = value if row.tie_high is None else row.tie_high
+    wrong = (
+        (bound.at_least is not None and low < bound.at_least - CLOSE)
+        or (bound.at_most is not None and high > bound.at_most + CLOSE)
+        or (bound.equals is not None and max(abs(low - bound.equals), abs(high - bound.equals)) > CLOSE)
+    )
+    tied = f" (from {low:.6g} to {high:.6g} by the order of ties)" if low != high else ""
+    return [f"it is {value:.6g}{tied} over {row.n} pair{'' if row.n == 1 else 's'}"] if wrong else []
+
+
+# -- how soon ----------------------------------------------------------------------------------------------------------
+
+
+def _timing(
+    seen: Sequence[_Seen], number: int, stage: schema.Stage, expect: schema.Expect, roads: list[RoadTimes]
+) -> Iterator[Check]:
+    """Judge how soon each road showed the change; add what each did to `roads`."""
+    name = str(stage.name)
+    by_road: dict[str, list[list[Observation]]] = {}
+    for one in seen:
+        series: dict[tuple[str, str], list[Observation]] = {}
+        for observation in one.observations(number):
+            series.setdefault((observation.road, observation.principal), []).append(observation)
+        for (road, _), found in series.items():
+            by_road.setdefault(road, []).append(found)
+    meant: dict[str, schema.Within] = {}
+    for within in expect.within:
+        matching = roads_meant(within, sorted(by_road))
+        meant |= dict.fromkeys(matching, within)
+        if not matching:
+            what = (
+                f"{within.road!s} shows the change {_when(within)}"
+                if within.road
+                else f"every road shows it {_when(within)}"
+            )
+            which = "no road here" if within.road is None else f"no road {within.road!s}"
+            yield Check(stage=name, what=what, status="cannot", message=f"the backend has {which}")
+    for road in sorted(by_road):
+        chosen = meant.get(road)
+        times = _road(name, road, by_road[road], chosen)
+        roads.append(times)
+        if chosen is not None:
+            right = times.verdict == chosen.verdict
+            yield Check(
+                stage=name,
+                what=f"{road} shows the change {_when(chosen)}",
+                status="holds" if right else "fails",
+                message="" if right else f"it is {times.verdict}{_figures(times)}",
+            )
+
+
+def _when(within: schema.Within) -> str:
+    return f"within {within.deadline!s}" if within.verdict == "in_time" else f"{within.verdict!s} ({within.deadline!s})"
+
+
+def _road(stage: str, road: str, series: Sequence[list[Observation]], within: schema.Within | None) -> RoadTimes:
+    deadline = round(seconds(within.deadline) * 1_000_000) if within is not None else None
+    timings = [timed(one, deadline if deadline is not None else 2**62) for one in series]
+    stable = [one.stable_us for one in timings if one.stable_us is not None]
+    first = [one.first_us for one in timings if one.first_us is not None]
+    whole = len(stable) == len(timings)
+    return RoadTimes(
+        stage=stage,
+        road=road,
+        verdict=worst(timings).verdict,
+        judged=within is not None,
+        deadline_us=deadline,
+        first_us=min(first, default=None),
+        p50_us=percentile(stable, 0.5) if whole else None,
+        p95_us=percentile(stable, 0.95) if whole else None,
+        worst_us=max(stable) if whole else None,
+        observations=sum(map(len, series)),
+        reason=worst(timings).reason,
+    )
+
+
+def _figures(times: RoadTimes) -> str:
+    if times.reason:
+        return f": {times.reason}"
+    if times.worst_us is not None:
+        return f": there for good after {times.worst_us / 1e6:.3f} s at worst"
+    return f": first seen after {times.first_us / 1e6:.3f} s" if times.first_us is not None else ""
+
+
+# -- over all backends -------------------------------------------------------------------------------------------------
+
+
+def _agreement(loaded: Loaded, found: Mapping[str, OnBackend]) -> list[Agreement]:
+    ran = {name: one.access for name, one in found.items() if one.status in ("holds", "fails")}
+    if len(ran) < 2:
+        return []
+    agreement = []
+    for number in range(len(loaded.states)):
+        digests: dict[str, list[str]] = {}
+        for name, access in ran.items():
+            digests.setdefault(access[number], []).append(name)
+        own = {
+            name
+            for stage in loaded.scenario.stages[:number]
+            for name in stage.by_backend
+            if stage.by_backend[name].sees
+        }
+        others = {access[number] for name, access in ran.items() if name not in own}
+        agreement.append(
+            Agreement(
+                stage=str(loaded.scenario.stages[number - 1].name) if number else "at the start",
+                status="holds" if len(digests) == 1 else "stated" if len(others) < 2 else "fails",
+                digests=digests,
+            )
+        )
+    return agreement
+
+
+def _unevidenced(found: Mapping[str, OnBackend]) -> list[str]:
+    """Name what no backend could show anything of: it neither holds nor fails, and must not pass for held."""
+    ran = [one for one in found.values() if one.status in ("holds", "fails")]
+    if not ran:
+        return [] if any(one.status == "error" for one in found.values()) else ["the whole scenario"]
+    asked = {(check.stage, check.what) for one in ran for check in one.checks}
+    shown = {(check.stage, check.what) for one in ran for check in one.checks if check.status != "cannot"}
+    return [f"{stage}: {what}" for stage, what in sorted(asked - shown)]
