@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from arecall_adapters import opensearch as adapters
+from arecall_adapters.dls.adapter import DlsAdapter
 from conformance.dls import DlsConformance, agrees_with_the_oracle
 from conformance.worlds import History, histories
 from servers import Server
@@ -15,7 +16,9 @@ pytestmark = pytest.mark.live
 
 class TestOpenSearch(DlsConformance):
     spec = adapters.ADAPTER
-    open_empty = staticmethod(adapters.empty)
+
+    def open_empty(self, url: str, user: str, password: str) -> DlsAdapter:
+        return adapters.empty(url, user, password)
 
     @pytest.fixture
     def server(self, opensearch: Server) -> Server:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from arecall.adapter import Adapter, Listing, Progress
+from arecall.adapter import Adapter, Listing, Progress, View
 from arecall.decisions import DENIED, Decision, Outcome
 from arecall.errors import BackendUnavailable, PolicyError, UsageError
 from arecall.record import Backend, Finding
 from arecall.record import Policy as PolicyRecord
 from arecall.world import Change, World, changed
 from arecall_adapters.dls import index as indices
+from arecall_adapters.dls import views
 from arecall_adapters.dls import wire as urls
 from arecall_adapters.dls import world as worlds
 from arecall_adapters.dls.documents import ID, IDS_AT_ONCE, Documents, Naming, outcome
@@ -33,7 +34,7 @@ READ = "the index privilege read on it, with no query and no field left out"
 
 
 @dataclass
-class View:
+class State:
     """One index state, and what was found in it.
 
     Attributes:
@@ -80,7 +81,13 @@ class DlsAdapter(Adapter):
     """Asks one access path of one cluster; made by the `connect` and `empty` of the engines' packages."""
 
     def __init__(
-        self, engine: Engine, question: Question, principals: Principals, *, place: worlds.Place | None = None
+        self,
+        engine: Engine,
+        question: Question,
+        principals: Principals,
+        *,
+        place: worlds.Place | None = None,
+        image: str = "",
     ) -> None:
         """Take what is to be asked, and whom for.
 
@@ -89,14 +96,17 @@ class DlsAdapter(Adapter):
             question: what is asked of it.
             principals: who asks for each principal.
             place: where a world may be built; None in a cluster that is only read.
+            image: the container image that the cluster runs from, where we started it.
         """
         self.engine = engine
         self.question = question
         self.asking = principals
         self._place = place
+        self._image = image
         self._world: World | None = World() if place is not None else None
-        self._view: View | None = None
+        self._view: State | None = None
         self._findings: list[Finding] = []
+        self._opened_views: list[PointInTime] = []
         self._closed = False
         self._on_close: list[Callable[[], None]] = []
 
@@ -123,6 +133,8 @@ class DlsAdapter(Adapter):
             "document_id": str(view.naming),
             "sequence_numbers": view.path.states or "may not be read",
         }
+        if self._image:
+            settings["image"] = self._image
         if policy.unreadable:
             settings["drift_unverifiable"] = policy.unreadable
         return Backend(
@@ -217,7 +229,7 @@ class DlsAdapter(Adapter):
                 comparison.close()
         self._findings += fewer_with_more_roles(self.asking.role_sets, seen, universe)
 
-    def _comparisons(self, view: View, documents: Documents) -> list[OtherPath | Projection]:
+    def _comparisons(self, view: State, documents: Documents) -> list[OtherPath | Projection]:
         """Open what the same principals are to be asked by as well."""
         made: list[OtherPath | Projection] = []
         made += [
@@ -256,7 +268,7 @@ class DlsAdapter(Adapter):
             return Resolved(outcome=Outcome(Decision.ERROR, problem))
         return found
 
-    def _checked(self, view: View, principal: str, documents: Sequence[str]) -> list[Outcome]:
+    def _checked(self, view: State, principal: str, documents: Sequence[str]) -> list[Outcome]:
         found = self._resolved(principal, view.policy)
         if found.requester is None:
             return [found.outcome] * len(documents)
@@ -270,7 +282,7 @@ class DlsAdapter(Adapter):
                 return [without.outcome] * len(documents)
         return [outcomes[document] for document in documents]
 
-    def _looked_up(self, view: View, requester: Requester, documents: Sequence[str]) -> dict[str, Outcome]:
+    def _looked_up(self, view: State, requester: Requester, documents: Sequence[str]) -> dict[str, Outcome]:
         """Search for `documents` alone: as the capturing account for all their parts, as `requester` for those that show."""
         naming = view.naming
         query = naming.query(documents)
@@ -296,7 +308,7 @@ class DlsAdapter(Adapter):
 
     # -- index states -----------------------------------------------------------------------------------------------------
 
-    def _opened(self, *, keep: bool = True) -> View:
+    def _opened(self, *, keep: bool = True) -> State:
         """Open a new index state, in place of the last one if it is to be kept."""
         if keep:
             self._dismiss()
@@ -309,7 +321,7 @@ class DlsAdapter(Adapter):
             pit = PointInTime.open(self.engine, path.name, page=self.question.page)
         except Refused as refused:
             raise of_the_account(refused, f"search {path.name}", READ) from None
-        view = View(path, pit, self._naming(path), self.engine.policy(path.names))
+        view = State(path, pit, self._naming(path), self.engine.policy(path.names))
         if keep:
             self._view = view
         return view
@@ -320,7 +332,7 @@ class DlsAdapter(Adapter):
             return naming
         return Naming(qualified=len(path.indices) > 1)
 
-    def _read(self, view: View) -> Documents:
+    def _read(self, view: State) -> Documents:
         if view.documents is None:
             try:
                 view.documents = Documents.read(view.pit, view.naming)
@@ -412,6 +424,30 @@ class DlsAdapter(Adapter):
         documents = [naming.document(hit) or f"{hit['_index']}/{hit[ID]}" for hit in answer["hits"]["hits"]]
         return list(dict.fromkeys(documents))
 
+    def views(self, principal: str) -> Mapping[str, View]:
+        """Open search, fetching by id, a point in time and, where the engine has them, an API key, beside both roads.
+
+        The id of a document must be its `_id`. A view of a principal whom the engine does not let in shows nothing.
+        """
+        found = dict(super().views(principal))
+        if self.question.naming != Naming():
+            return found
+        resolved = self.asking.resolve(principal)
+        if resolved.requester is None:
+            return found
+        name, requester = self.question.access_path, resolved.requester
+        pit = PointInTime.open(self.engine, name, page=self.question.page)
+        self._opened_views.append(pit)
+        found |= {
+            "search": views.search(self.engine, name, requester),
+            "get": views.get(self.engine, name, requester),
+            "search (point in time of before)": views.point_in_time(pit, requester),
+        }
+        key = self.engine.own_key(requester)
+        if key is not None:
+            found["search (API key of before)"] = views.search(self.engine, name, key)
+        return found
+
     def on_close(self, call: Callable[[], None]) -> None:
         """Have `call` called once, when the adapter has closed its connections."""
         self._on_close.append(call)
@@ -423,6 +459,8 @@ class DlsAdapter(Adapter):
         self._closed = True
         try:
             self._dismiss()
+            for pit in self._opened_views:
+                pit.close()
             self.asking.close()
             if self._place is not None:
                 self._place.clear()

@@ -126,6 +126,10 @@ class Engine(abc.ABC):
     def unlicensed(self, refused: Refused) -> bool:
         """Whether a refusal says that document-level security is not in the licence."""
 
+    @abc.abstractmethod
+    def own_key(self, requester: Requester) -> Requester | None:
+        """Make an API key as `requester`, which holds the roles of now; None where that is not possible."""
+
     # -- temporary principals ---------------------------------------------------------------------------------------------
 
     @abc.abstractmethod

@@ -233,7 +233,7 @@ def clean_up(engine: Engine, at_least_seconds: float | None = None) -> list[str]
     return names
 
 
-def empty_adapter(engine: Engine) -> DlsAdapter:
+def empty_adapter(engine: Engine, image: str = "") -> DlsAdapter:
     """Make an index of its own in the cluster, to provision a world in; closing the adapter removes it."""
     from arecall_adapters.dls.adapter import DlsAdapter, Question
     from arecall_adapters.dls.principals import Principals
@@ -245,7 +245,7 @@ def empty_adapter(engine: Engine) -> DlsAdapter:
         place.make()
     except Refused as refused:
         raise of_the_account(refused, f"make the index {place.name}", "the privilege to make indices") from None
-    return DlsAdapter(engine, Question(place.name), Principals(engine, user=place.user), place=place)
+    return DlsAdapter(engine, Question(place.name), Principals(engine, user=place.user), place=place, image=image)
 
 
 @contextmanager

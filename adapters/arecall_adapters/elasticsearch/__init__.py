@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from arecall.adapter import AdapterSpec, Option
+from arecall.adapter import AdapterSpec, Empty, Option
 from arecall_adapters.dls.options import ACCESS, CAPABILITIES, QUESTION
 
 if TYPE_CHECKING:
     from arecall_adapters.dls.adapter import DlsAdapter
     from arecall_adapters.dls.engine import Engine
+    from arecall_adapters.dls.throwaway import Kind
     from arecall_adapters.dls.wire import Access
 
 
@@ -38,15 +40,35 @@ def empty(url: str, user: str, password: str) -> DlsAdapter:
     Raises:
         BackendError: the cluster cannot be asked, or the account may make no index.
     """
-    from arecall_adapters.dls.options import empty_adapter
-    from arecall_adapters.dls.wire import Access
+    from arecall_adapters.dls.throwaway import Server, open_empty
 
-    engine = _engine(Access(url, user, password))
-    try:
-        return empty_adapter(engine)
-    except BaseException:
-        engine.wire.close()
-        raise
+    return open_empty(_engine, Server(url, user, password))
+
+
+def sandbox(url: str | None) -> AbstractContextManager[Empty]:
+    """Open indices of their own on the cluster at `url`, or on a throw-away one; see `throwaway.sandbox`."""
+    from arecall_adapters.dls import throwaway
+
+    return throwaway.sandbox(_kind(), _engine, url)
+
+
+def _kind() -> Kind:
+    from arecall_adapters.dls.throwaway import Kind
+
+    return Kind(
+        name="elasticsearch",
+        user="elastic",
+        password_variable="ELASTIC_PASSWORD",  # noqa: S106 -- a name, no password
+        environment={
+            "ES_JAVA_OPTS": "-Xms512m -Xmx512m",
+            "discovery.type": "single-node",
+            "cluster.routing.allocation.disk.threshold_enabled": "false",
+            "xpack.security.enabled": "true",
+            "xpack.security.http.ssl.enabled": "false",
+            "xpack.license.self_generated.type": "trial",
+        },
+        ready=lambda engine: engine.wire.ask("GET", "/_license")["license"]["status"] == "active",
+    )
 
 
 def cleanup(options: Mapping[str, Any], at_least_seconds: float) -> Sequence[str]:
@@ -80,6 +102,7 @@ ADAPTER = AdapterSpec(
     name="elasticsearch",
     summary="What Elasticsearch shows each user, API key or set of roles of an index under document-level security.",
     connect=connect,
+    sandbox=sandbox,
     capabilities=CAPABILITIES,
     options=(*CLUSTER, *QUESTION),
     extra="elasticsearch",

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from arecall.adapter import AdapterSpec, Option
+from arecall.adapter import AdapterSpec, Empty, Option
 from arecall_adapters.dls.options import ACCESS, CAPABILITIES, QUESTION
 
 if TYPE_CHECKING:
     from arecall_adapters.dls.adapter import DlsAdapter
+    from arecall_adapters.dls.throwaway import Kind
     from arecall_adapters.dls.wire import Access
     from arecall_adapters.opensearch.engine import OpenSearchEngine
 
@@ -43,15 +45,36 @@ def empty(url: str, user: str, password: str) -> DlsAdapter:
     Raises:
         BackendError: the cluster cannot be asked, or the account may make no index.
     """
-    from arecall_adapters.dls.options import empty_adapter
-    from arecall_adapters.dls.wire import Access
+    from arecall_adapters.dls.throwaway import Server, open_empty
 
-    engine = _engine(Access(url, user, password))
-    try:
-        return empty_adapter(engine)
-    except BaseException:
-        engine.wire.close()
-        raise
+    return open_empty(_engine, Server(url, user, password))
+
+
+def sandbox(url: str | None) -> AbstractContextManager[Empty]:
+    """Open indices of their own on the cluster at `url`, or on a throw-away one; see `throwaway.sandbox`."""
+    from arecall_adapters.dls import throwaway
+
+    return throwaway.sandbox(_kind(), _engine, url)
+
+
+def _kind() -> Kind:
+    from arecall_adapters.dls.throwaway import Kind
+
+    return Kind(
+        name="opensearch",
+        user="admin",
+        password_variable="OPENSEARCH_INITIAL_ADMIN_PASSWORD",  # noqa: S106 -- a name, no password
+        environment={
+            "OPENSEARCH_JAVA_OPTS": "-Xms512m -Xmx512m",
+            "DISABLE_PERFORMANCE_ANALYZER_AGENT_CLI": "true",
+            "discovery.type": "single-node",
+            "cluster.routing.allocation.disk.threshold_enabled": "false",
+            "plugins.security.ssl.http.enabled": "false",
+            # A node reads it at its start only.
+            "plugins.security.authcz.rest_impersonation_user.admin": "*",
+        },
+        ready=lambda engine: engine.wire.ask("GET", "/_plugins/_security/health")["status"] == "UP",
+    )
 
 
 def cleanup(options: Mapping[str, Any], at_least_seconds: float) -> Sequence[str]:
@@ -89,6 +112,7 @@ ADAPTER = AdapterSpec(
     name="opensearch",
     summary="What OpenSearch shows each user or set of roles of an index under document-level security.",
     connect=connect,
+    sandbox=sandbox,
     capabilities=CAPABILITIES,
     options=(*CLUSTER, *QUESTION, OVERRIDES),
     extra="opensearch",

@@ -181,6 +181,11 @@ class OpenSearchEngine(Engine):
         del refused
         return False
 
+    def own_key(self, requester: Requester) -> Requester | None:
+        """There are no keys."""
+        del requester
+        return None
+
     # -- temporary principals ---------------------------------------------------------------------------------------------
 
     def roles_of(self, names: Sequence[str]) -> Mapping[str, Any]:
