@@ -149,7 +149,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         request = Request(self.command, self.path, body, dict(self.headers.items()))
         recorder.requests.append(request)
         reply = recorder.rule(request, lambda: self._ask(request))
-        self.send_response(reply.status)
+        self.send_response_only(reply.status)
+        if "Date" not in reply.headers:
+            self.send_header("Date", self.date_time_string())
         for name, value in reply.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(reply.body)))

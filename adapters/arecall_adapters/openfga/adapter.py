@@ -74,7 +74,7 @@ class OpenFgaAdapter(Adapter):
         self._identity = name or f"{store.transport.url} {store.name()}"
         self._on_close: Callable[[], None] | None = None
         self._method = "check"
-        self._watch = Watch(store, drift_tuples)
+        self._watch = Watch(store, drift_tuples, concurrency)
         self._closed = False
         self._model: Model = self._resolved()
 

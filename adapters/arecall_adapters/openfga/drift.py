@@ -45,10 +45,12 @@ class State:
 class Watch:
     """Looks at a store again and again; what of the feed was read once is not read twice."""
 
-    def __init__(self, store: Store, tuples: int = TUPLES) -> None:
-        """Nothing is asked yet; up to `tuples` tuples will be read at each look."""
+    def __init__(self, store: Store, tuples: int = TUPLES, concurrency: int = 1) -> None:
+        """Nothing is asked yet; up to `tuples` tuples will be read at each look, with so many requests at once."""
         self._store = store
         self._limit = tuples
+        self._concurrency = concurrency
+        self._pages: list[str] = []
         self._token = ""
         self._since: str | None = None
         self._newest: datetime | None = None
@@ -85,7 +87,9 @@ class Watch:
         """Return a digest of the tuples, the newest's time, how many were read, and whether that is all."""
         lines: list[str] = []
         newest = ""
-        for page in self._store.tuples():
+        pages: list[str] = []
+        for page, begin in self._store.tuples(self._pages, self._concurrency):
+            pages.append(begin)
             for each in page:
                 written = str(each.get("timestamp", ""))
                 lines.append(_line(each.get("key") or {}, written))
@@ -93,6 +97,7 @@ class Watch:
                 newest = max(newest, written[:SECONDS])
             if len(lines) > self._limit:
                 return _digest(["part"]), None, len(lines), False
+        self._pages = pages
         # Sorted: pages may come in another order from another replica.
         return _digest(sorted(lines)), _time(newest), len(lines), True
 

@@ -10,6 +10,7 @@ Which road is cheaper depends on how many documents a principal may read: both a
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,6 +21,9 @@ from arecall.adapter import Listing, Progress
 from arecall.decisions import Decision, Outcome
 from arecall_adapters.openfga.model import Model
 from arecall_adapters.openfga.store import SmallerBatch, Store
+
+AHEAD = 4
+"""How many principals, for each request that may be made at once, are begun before the oldest of them is done."""
 
 PROBES = 3
 """On how many principals a list is tried before the road is chosen."""
@@ -67,19 +71,25 @@ class Road:
     costs: Costs = field(default_factory=Costs)
     listed: bool = False
     checked: bool = False
+    slots: threading.Semaphore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slots = threading.Semaphore(self.concurrency)
 
     def listings(self, users: Mapping[str, str], objects: Mapping[str, str], progress: Progress) -> Iterator[Listing]:
         """Yield what each principal may read, in order, with as many principals under way as keep the server busy."""
         documents = {thing: document for document, thing in objects.items()}
         progress.total(len(users), "principals")
         waiting: deque[Future[Listing]] = deque()
-        # Principals wait for their requests in one pool while the requests run in the other: no more than `concurrency`
-        # requests are ever under way, and no more principals than that are held in memory.
+        # Principals wait in one pool while their batches run in the other; a list is asked for by the principal's own
+        # thread, for handing over costs as much as a short list. The slots see to it that no more than `concurrency`
+        # requests are ever under way. Some principals are begun before the oldest is done, so that a slow one holds up
+        # nobody, but not many: what they may read is held in memory.
         with ThreadPoolExecutor(self.concurrency) as requests, ThreadPoolExecutor(self.concurrency) as principals:
             try:
                 for principal, user in users.items():
                     waiting.append(principals.submit(self._one, requests, principal, user, objects, documents))
-                    if len(waiting) > self.concurrency:
+                    if len(waiting) > AHEAD * self.concurrency:
                         yield waiting.popleft().result()
                         progress.advance()
                 while waiting:
@@ -106,9 +116,10 @@ class Road:
         allowed: list[str] = []
         whole = False
         if objects and self._lists():
-            started = time.monotonic()
-            listed = requests.submit(self.store.stream, self.model, principal, user).result()
-            took = time.monotonic() - started
+            with self.slots:
+                started = time.monotonic()
+                listed = self.store.stream(self.model, principal, user)
+                took = time.monotonic() - started
             if listed is not None:
                 allowed = [documents[thing] for thing in listed if thing in documents]
                 whole = self.deadline is not None and took < self.deadline
@@ -162,7 +173,8 @@ class Road:
 
     def _batch(self, pairs: Sequence[tuple[str, str, str]]) -> list[Outcome]:
         try:
-            return self.store.batch_check(self.model, pairs)
+            with self.slots:
+                return self.store.batch_check(self.model, pairs)
         except SmallerBatch:
             size = self.store.batch
             return [o for start in range(0, len(pairs), size) for o in self._batch(pairs[start : start + size])]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 from urllib.parse import quote
 
@@ -213,18 +215,40 @@ class Store:
 
     # -- tuples and changes ----------------------------------------------------------------------------------------------
 
-    def tuples(self) -> Iterator[list[dict[str, Any]]]:
-        """Yield the stored tuples page by page, with the time of their writing."""
+    def tuples(self, known: Iterable[str] = (), concurrency: int = 1) -> Iterator[tuple[list[dict[str, Any]], str]]:
+        """Yield the stored tuples page by page, with the time of their writing, and where each page begins.
+
+        It is always the walk from page to page that the server leads. `known` is where the pages of an earlier walk
+        began: these are asked for ahead, `concurrency` at once, and each is taken only when the page before it leads to
+        that very place. A server that names its places anew each time is walked as if nothing were known.
+        """
+        begins = iter(known)
+        ahead: dict[str, Future[dict[str, Any]]] = {}
         token = ""
-        while True:
-            body: dict[str, Any] = {"page_size": PAGE, "consistency": self.question.consistency}
-            if token:
-                body["continuation_token"] = token
-            answer = self.transport.post(f"{self._path}/read", body)
-            yield answer.get("tuples", [])
-            token = answer.get("continuation_token", "")
-            if not token:
-                return
+        with ThreadPoolExecutor(concurrency) as pool:
+            try:
+                while True:
+                    for begin in itertools.islice(begins, 2 * concurrency - len(ahead)):
+                        ahead[begin] = pool.submit(self._page, begin)
+                    if token in ahead:
+                        page = ahead.pop(token).result()
+                    else:
+                        if ahead:
+                            begins = iter(())
+                            _give_up(ahead)
+                        page = self._page(token)
+                    yield page.get("tuples", []), token
+                    token = page.get("continuation_token", "")
+                    if not token:
+                        return
+            finally:
+                _give_up(ahead)
+
+    def _page(self, token: str) -> dict[str, Any]:
+        body: dict[str, Any] = {"page_size": PAGE, "consistency": self.question.consistency}
+        if token:
+            body["continuation_token"] = token
+        return self.transport.post(f"{self._path}/read", body)
 
     def changes(self, token: str, start_time: str | None, size: int = PAGE) -> tuple[list[dict[str, Any]], str]:
         """Return one page of the changes feed, and where it goes on."""
@@ -265,6 +289,14 @@ class Store:
 
 class SmallerBatch(Exception):
     """The server takes fewer checks at once than it was given."""
+
+
+def _give_up(ahead: dict[str, Future[dict[str, Any]]]) -> None:
+    """Leave what was asked for ahead; afterwards none of it is under way any more."""
+    for page in ahead.values():
+        page.cancel()
+    wait(ahead.values())
+    ahead.clear()
 
 
 def refused(error: Refused) -> Outcome:

@@ -13,10 +13,11 @@ import time
 import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+import msgspec
 import tenacity
 import urllib3
 from openfga_sdk import Configuration
@@ -103,7 +104,7 @@ class Transport:
         self.access = access
         self.url = _checked_url(access.url)
         self.requests = 0
-        self._behind = timedelta()
+        self._told: tuple[str, datetime] | None = None
         self._renewed = -math.inf
         configuration = _configuration(access, self.url)
         try:
@@ -115,6 +116,16 @@ class Transport:
             raise UsageError(f"the certificates {access.ca_file} cannot be loaded: {error}") from None
         self._configuration = configuration
         self._oauth = self._new_oauth()
+        # Made once and not for each request; what it counts, it counts by thread and call.
+        self._attempts = tenacity.Retrying(
+            stop=tenacity.stop_any(
+                tenacity.stop_after_attempt(ATTEMPTS),
+                tenacity.stop_after_delay(max(1.5 * access.timeout, LONGEST_WAIT)),
+            ),
+            wait=_wait,
+            retry=tenacity.retry_if_exception_type(_Again),
+            reraise=True,
+        )
         self._closed = False
 
     def __repr__(self) -> str:
@@ -127,7 +138,11 @@ class Transport:
 
     def server_time(self) -> datetime:
         """Return the time as the server last told it; ours, where it told none."""
-        return datetime.now(UTC) - self._behind
+        date, at = self._told or ("", datetime.now(UTC))
+        try:
+            return datetime.now(UTC) - (at - parsedate_to_datetime(date))
+        except (TypeError, ValueError):
+            return datetime.now(UTC)
 
     def get(self, path: str, query: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Ask with GET; `query` values that are None are left out."""
@@ -150,17 +165,8 @@ class Transport:
         return found
 
     def _retried(self, method: str, path: str, body: Any, *, repeatable: bool = True, read: Any = None) -> Any:
-        attempts = tenacity.Retrying(
-            stop=tenacity.stop_any(
-                tenacity.stop_after_attempt(ATTEMPTS),
-                tenacity.stop_after_delay(max(1.5 * self.access.timeout, LONGEST_WAIT)),
-            ),
-            wait=_wait,
-            retry=tenacity.retry_if_exception_type(_Again),
-            reraise=True,
-        )
         try:
-            return attempts(self._once, method, path, body, repeatable, read or _document)
+            return self._attempts(self._once, method, path, body, repeatable, read or _document)
         except _Again as failure:
             # The chain below may hold the request, and with it a secret.
             raise failure.final from None
@@ -190,7 +196,7 @@ class Transport:
         finally:
             if response is not None:
                 response.close() if response.length_remaining else response.release_conn()
-        self._behind = _behind(response.headers.get("Date"))
+        self._told = (response.headers.get("Date", ""), datetime.now(UTC))
         if not 200 <= response.status <= 299:
             refusal = self._refusal(response, data)
             # Of a write that failed in the server nobody knows whether it was made; one that was turned away was not.
@@ -357,14 +363,14 @@ def _whole(response: Any, deadline: float, timeout: float) -> bytes:
     return b"".join(parts)
 
 
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+
 def _document(response: Any, data: bytes) -> dict[str, Any]:
     kind = response.headers.get("Content-Type", "")
     if data and "json" not in kind:
         raise ValueError(f"a body of type {kind or 'unknown'}")
-    document = json.loads(data) if data else {}
-    if not isinstance(document, dict):
-        raise ValueError("JSON that is no object")  # noqa: TRY004 -- of what came in, not of a caller's
-    return document
+    return _OBJECT.decode(data) if data else {}
 
 
 def _lines(response: Any, data: bytes) -> list[dict[str, Any]]:
@@ -373,10 +379,7 @@ def _lines(response: Any, data: bytes) -> list[dict[str, Any]]:
         raise ValueError(f"a stream of type {kind or 'unknown'}")
     if data and not data.endswith(b"\n"):
         raise ValueError("a stream that ends in the middle of a line")
-    documents = [json.loads(line) for line in data.split(b"\n") if line]
-    if not all(isinstance(document, dict) for document in documents):
-        raise ValueError("a line that is no JSON object")
-    return documents
+    return _OBJECT.decode_lines(data)
 
 
 def _said(data: bytes) -> tuple[str, str]:
@@ -388,13 +391,6 @@ def _said(data: bytes) -> tuple[str, str]:
         return str(document.get("code", document.get("grpc_code", ""))), str(document.get("message", ""))
     except (ValueError, AttributeError):
         return "", data[:200].decode("utf-8", "replace").strip()
-
-
-def _behind(date: str | None) -> timedelta:
-    try:
-        return datetime.now(UTC) - parsedate_to_datetime(date or "")
-    except (TypeError, ValueError):
-        return timedelta()
 
 
 def _retry_after(response: Any) -> float | None:

@@ -15,7 +15,7 @@ from arecall.errors import DriftError
 from arecall.record import Drift
 from arecall.testing import worlds
 from arecall.testing.reading import Completeness, Decisions
-from arecall.world import AddMember, Grant, Group, Principal, World
+from arecall.world import AddMember, Grant, Group, Principal, Revoke, World
 from arecall_adapters import openfga as fga
 from arecall_adapters.openfga import world as terms
 from arecall_adapters.openfga.adapter import OpenFgaAdapter
@@ -141,6 +141,20 @@ def test_a_feed_that_withholds_changes_proves_nothing() -> None:
         adapter = interrupted(made, lambda: made.apply(Grant(Principal("cat"), f"m{next(numbers)}")))
         with adapter, pytest.raises(DriftError):
             capture(adapter, ["ann"], ["memo"])
+
+
+def test_a_tuple_taken_away_from_among_many_is_seen_though_the_feed_withholds_it() -> None:
+    many = World(
+        frozenset({"ann"}),
+        frozenset({f"d{n}" for n in range(350)}),
+        grants=frozenset({(Principal("ann"), f"d{n}") for n in range(350)}),
+    )
+    with servers.openfga({"OPENFGA_CHANGELOG_HORIZON_OFFSET": "5"}) as own, fga.empty(own.url) as made:
+        made.provision(many)
+        numbers = iter(range(100, 350))
+        adapter = interrupted(made, lambda: made.apply(Revoke(Principal("ann"), f"d{next(numbers)}")))
+        with adapter, pytest.raises(DriftError):
+            capture(adapter, ["ann"], ["d0"])
 
 
 # -- lists that are cut short ----------------------------------------------------------------------------------------------

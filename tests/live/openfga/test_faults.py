@@ -112,6 +112,25 @@ def test_nothing_is_written_to_a_store_that_is_read(through: Any, road: str) -> 
         assert request.method == "GET" or (request.method == "POST" and path.endswith(READING)), request
 
 
+@pytest.mark.parametrize("concurrency", [1, 3])
+def test_no_more_requests_are_under_way_than_are_allowed(through: Any, concurrency: int) -> None:
+    under_way: list[Request] = []
+    most: list[int] = []
+
+    def counted(request: Request, ask: Callable[[], Reply]) -> Reply:
+        under_way.append(request)
+        most.append(len(under_way))
+        reply = ask()
+        under_way.remove(request)
+        return reply
+
+    # Lists are completed by checks here, so that both are asked for side by side.
+    recorder, adapter = through(counted, road="stream", concurrency=concurrency)
+    right(adapter)
+    assert {"batch-check", "streamed-list-objects"} <= {r.path.rpartition("/")[2] for r in recorder.requests}
+    assert max(most) == concurrency
+
+
 def test_the_recorder_would_show_a_write(openfga: Server) -> None:
     recorder = Recorder(openfga.url)
     with recorder.running(), fga.empty(recorder.url) as adapter:

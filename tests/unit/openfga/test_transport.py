@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -126,10 +130,21 @@ def test_a_write_is_not_repeated_when_its_answer_is_lost(serving: Any) -> None:
 
 
 def test_the_clock_of_the_server_is_told_from_its_answers(serving: Any) -> None:
-    server = serving(lambda _: reply({}))
+    behind = formatdate(time.time() - 3600, usegmt=True)
+    server = serving(lambda _: Reply(200, {**JSON, "Date": behind}, b"{}"))
+    transport = Transport(Access(server.url))
+    assert abs(datetime.now(UTC) - transport.server_time()) < timedelta(seconds=1)
+    transport.get("/x")
+    told = datetime.now(UTC) - transport.server_time()
+    assert timedelta(seconds=3595) < told < timedelta(seconds=3605)
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "Mon, 30 Nov 2026 00:00:00"])
+def test_a_server_that_tells_no_time_is_taken_to_have_ours(serving: Any, date: str) -> None:
+    server = serving(lambda _: Reply(200, {**JSON, "Date": date}, b"{}"))
     transport = Transport(Access(server.url))
     transport.get("/x")
-    assert abs(transport._behind) < timedelta(seconds=3)
+    assert abs(datetime.now(UTC) - transport.server_time()) < timedelta(seconds=1)
 
 
 # -- drift, where no server can be made to behave so ---------------------------------------------------------------------
@@ -179,3 +194,99 @@ def test_an_empty_feed_of_a_store_with_tuples_proves_nothing(serving: Any) -> No
 )
 def test_what_may_not_be_read_proves_nothing(serving: Any, forbidden: str, said: str) -> None:
     assert said in watching(serving, [], [], forbidden).look().doubt
+
+
+class Paged:
+    """A store with two tuples on a page; how many pages were asked for at once, and which.
+
+    A page's place is its first tuple, as servers on a database have it; with `anew`, places are named otherwise each time.
+    """
+
+    def __init__(self, documents: str, *, anew: bool = False) -> None:
+        self.documents = list(documents)
+        self.anew = anew
+        self.asked: list[str] = []
+        self.at_once = self.most_at_once = 0
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+
+    def __call__(self, request: Request) -> Reply:
+        if "changes" in request.path:
+            given = "continuation_token" in request.path
+            return reply({"changes": [] if given else [{"timestamp": NEW}], "continuation_token": "end"})
+        place = json.loads(request.body).get("continuation_token", "").partition("#")[0]
+        with self._lock:
+            self.asked.append(place)
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        time.sleep(0.02)
+        following = [document for document in sorted(self.documents) if document >= place]
+        token = following[2] if len(following) > 2 else ""
+        if token and self.anew:
+            token = f"{token}#{next(self._numbers)}"
+        with self._lock:
+            self.at_once -= 1
+        return reply({"tuples": [tuple_of(each, OLD) for each in following[:2]], "continuation_token": token})
+
+    def watched(self, serving: Any, concurrency: int = 3) -> Watch:
+        store = Store(Transport(Access(serving(self).url)), "s", Question("document", "viewer"))
+        return Watch(store, concurrency=concurrency)
+
+
+PAGES = ["", "c", "e", "g", "i", "k", "m"]
+
+
+def test_pages_whose_places_are_known_are_asked_for_at_once_but_not_beyond_the_concurrency(serving: Any) -> None:
+    store = Paged("abcdefghijklmn")
+    watch = store.watched(serving)
+    first = watch.look()
+    assert (store.asked, store.most_at_once) == (PAGES, 1)
+    store.asked.clear()
+    assert watch.look() == first
+    assert sorted(store.asked) == PAGES
+    assert 1 < store.most_at_once <= 3
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 50])
+@pytest.mark.parametrize(
+    "after",
+    [
+        pytest.param("acdefghijklmn", id="one less at the beginning"),
+        pytest.param("abcdefghijkln", id="one less at the end"),
+        pytest.param("abcdefgijklmn", id="one less in the middle"),
+        pytest.param("abdefghijklmn", id="one less where a page begins"),
+        pytest.param("abcdefghijklmnop", id="a page more"),
+        pytest.param("abcdefghijkl", id="a page less"),
+        pytest.param("abcddefghijklmn", id="one more at the end of a page"),
+        pytest.param("", id="all gone"),
+    ],
+)
+def test_whatever_changed_is_seen_though_pages_are_asked_for_ahead(serving: Any, after: str, concurrency: int) -> None:
+    store = Paged("abcdefghijklmn")
+    watch = store.watched(serving, concurrency)
+    first = watch.look()
+    store.documents[:] = after
+    second = watch.look()
+    assert second.digest != first.digest
+    assert second.digest == watch.look().digest
+    assert store.most_at_once <= concurrency
+    store.documents[:] = "abcdefghijklmn"
+    assert watch.look().digest == first.digest
+
+
+def test_a_tuple_between_two_pages_that_are_as_they_were_is_seen(serving: Any) -> None:
+    store = Paged("abdefg")  # the pages begin with a, d and f: what comes after b stands on none of them
+    watch = store.watched(serving)
+    first = watch.look()
+    store.documents.append("c")
+    assert watch.look().digest != first.digest
+
+
+def test_a_server_that_names_places_anew_each_time_is_walked_page_by_page(serving: Any) -> None:
+    store = Paged("abcdefghijklmn", anew=True)
+    watch = store.watched(serving)
+    first = watch.look()
+    assert watch.look() == first
+    assert store.most_at_once <= 3
+    store.documents.remove("h")
+    assert watch.look().digest != first.digest
