@@ -138,16 +138,19 @@ def _on_backend(where: Path, loaded: Loaded, backend: str) -> OnBackend:
     cell: Cell = recording.read(where / "cell.json", Cell)
     if cell.status != "ran":
         return OnBackend(status=cell.status, reason=cell.reason, backend="", checks=[], roads=[], access=[], notes=[])
-    if cell.repetitions < 1:
+    if not cell.runs or cell.repetitions < 1:
         raise recording.RecordingError(f"{where / 'cell.json'} says that it ran, and not once")
-    seen = [_Seen(where, repetition, loaded) for repetition in range(1, cell.repetitions + 1)]
+    seen = [_Seen(where, run, loaded) for run in range(1, len(cell.runs) + 1)]
     checks: dict[tuple[str, str], Check] = {}
-    for repetition, one in enumerate(seen, 1):
+    for run, one in enumerate(seen, 1):
         for check in _checks(one, loaded, backend):
-            _keep(checks, check, repetition if cell.repetitions > 1 else 0)
+            _keep(checks, check, run if len(seen) > 1 else 0)
     roads: list[RoadTimes] = []
+    moves = expected_moves(loaded, backend)
     for number, stage in enumerate(loaded.scenario.stages, 1):
-        for check in _timing(seen, number, stage, expectation(stage, backend), roads):
+        for check in _timing(
+            seen, number, stage, expectation(stage, backend), moves[number - 1], cell.repetitions, roads
+        ):
             _keep(checks, check, 0)
     described = seen[0].snapshots[0].record.backend
     fails = any(check.status == "fails" for check in checks.values())
@@ -162,22 +165,20 @@ def _on_backend(where: Path, loaded: Loaded, backend: str) -> OnBackend:
     )
 
 
-def _keep(checks: dict[tuple[str, str], Check], check: Check, repetition: int) -> None:
-    """Keep the worst of what repetitions say of one thing."""
+def _keep(checks: dict[tuple[str, str], Check], check: Check, run: int) -> None:
+    """Keep the worst of what several runs say of one thing."""
     key = (check.stage, check.what)
     if key not in checks or (checks[key].status != "fails" and check.status == "fails"):
-        message = (
-            f"in repetition {repetition}: {check.message}" if repetition and check.status == "fails" else check.message
-        )
+        message = f"in run {run}: {check.message}" if run and check.status == "fails" else check.message
         checks[key] = Check(stage=check.stage, what=check.what, status=check.status, message=message)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What one repetition recorded."""
+    """What one run recorded."""
 
     where: Path
-    repetition: int
+    run: int
     loaded: Loaded
 
     @cached_property
@@ -189,7 +190,7 @@ class _Seen:
         return found
 
     def file(self, stage: int, what: str) -> Path:
-        return stage_file(self.where, self.repetition, stage, what)
+        return stage_file(self.where, self.run, stage, what)
 
     def sets(self, stage: int) -> Sets:
         return {p: self.snapshots[stage].authorized(p) for p in self.loaded.principals}
@@ -457,7 +458,13 @@ def _out_of_bounds(result: Any, bound: schema.Bound) -> Sequence[str]:
 
 
 def _timing(
-    seen: Sequence[_Seen], number: int, stage: schema.Stage, expect: schema.Expect, roads: list[RoadTimes]
+    seen: Sequence[_Seen],
+    number: int,
+    stage: schema.Stage,
+    expect: schema.Expect,
+    moves: Moved | None,
+    repetitions: int,
+    roads: list[RoadTimes],
 ) -> Iterator[Check]:
     """Judge how soon each road showed the change; add what each did to `roads`."""
     name = str(stage.name)
@@ -468,18 +475,22 @@ def _timing(
             series.setdefault((observation.road, observation.principal), []).append(observation)
         for (road, _), found in series.items():
             by_road.setdefault(road, []).append(found)
+    concerned = moves.principals if moves is not None else ()
+    if expect.within and concerned:
+        watched = [{observation.principal for observation in one.observations(number)} for one in seen]
+        unwatched = [
+            f"no road of {who} was watched" for who in concerned if sum(who in one for one in watched) < repetitions
+        ]
+        yield _check(name, "everyone concerned was watched", unwatched)
     meant: dict[str, schema.Within] = {}
-    for within in expect.within:
+    # Where the stage changes nothing on this backend, by its nature, there is nothing to be seen soon or late.
+    for within in expect.within if concerned else ():
         matching = roads_meant(within, sorted(by_road))
         meant |= dict.fromkeys(matching, within)
         if not matching:
-            what = (
-                f"{within.road!s} shows the change {_when(within)}"
-                if within.road
-                else f"every road shows it {_when(within)}"
-            )
-            which = "no road here" if within.road is None else f"no road {within.road!s}"
-            yield Check(stage=name, what=what, status="cannot", message=f"the backend has {which}")
+            what = f"{within.road or 'every road'} shows the change {_when(within)}"
+            message = f"the backend has no road {within.road}" if within.road else "the backend has no road"
+            yield Check(stage=name, what=what, status="cannot", message=message)
     for road in sorted(by_road):
         chosen = meant.get(road)
         times = _road(name, road, by_road[road], chosen)
