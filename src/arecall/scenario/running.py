@@ -5,6 +5,7 @@ Nothing is judged here: verdicts come from the record alone, so that they can be
 
 from __future__ import annotations
 
+import itertools
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ from arecall.errors import (
     IncompleteAnswer,
     UsageError,
 )
+from arecall.inputs.problems import Problems, near
 from arecall.record import AdapterVersion
 from arecall.scenario import recording, schema
 from arecall.scenario.compiling import compiled, steps
@@ -36,6 +38,7 @@ from arecall.scenario.expecting import Moved, expectation, expected_moves, roads
 from arecall.scenario.loader import Loaded, Step, seconds
 from arecall.scenario.observing import Clock, Watch
 from arecall.scenario.recording import Applied, Cell, stage_file
+from arecall.scenario.yaml_tree import Text
 from arecall.snapshot import Snapshot, now
 from arecall.snapshot_file import write_snapshot
 
@@ -94,6 +97,27 @@ def replay(
     recording.write(folder / recording.RUN, run)
     for spec in backends:
         _on_backend(spec, scenarios, folder, (servers or {}).get(spec.name), repetitions, progress, clock or Clock())
+
+
+def demand_known(scenarios: Sequence[Loaded]) -> None:
+    """Refuse what is stated of a backend whose name is nearly that of an installed one: it would be stated of none.
+
+    Raises:
+        InputError: names each, with its line.
+    """
+    known, problems = registry.names(), Problems()
+    for one in scenarios:
+        stages = one.scenario.stages
+        native = [
+            change.by_backend for stage in stages for change in stage.changes if isinstance(change, schema.Native)
+        ]
+        for name in itertools.chain(one.scenario.native, *(stage.by_backend for stage in stages), *native):
+            if name not in known and (hint := near(str(name), known)):
+                problems.add(
+                    f"{one.path}:{name.line}" if isinstance(name, Text) else str(one.path),
+                    f"no backend is called {name!s}{hint}",
+                )
+    problems.check()
 
 
 def installed(names: Sequence[str]) -> Sequence[AdapterSpec]:

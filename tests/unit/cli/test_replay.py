@@ -81,6 +81,13 @@ def test_a_broken_scenario_ends_with_2_before_anything_is_provisioned(tmp_path: 
     assert done.stderr == "arecall: error: small.yaml:15: there is no principal anne (did you mean 'ann'?)\n"
 
 
+def test_a_backend_that_is_named_nearly_is_an_error_at_its_line(tmp_path: Path, arecall: Run) -> None:
+    write(tmp_path, SMALL + "    by_backend:\n      casbim: {because: it is so., sees: {ann: []}}\n")
+    done = arecall("replay", "small.yaml", "--backend", "memory")
+    assert done.returncode == 2
+    assert done.stderr == "arecall: error: small.yaml:32: no backend is called casbim (did you mean 'casbin'?)\n"
+
+
 def test_a_backend_that_is_not_there_ends_with_3(tmp_path: Path, arecall: Run) -> None:
     write(tmp_path, SMALL)
     done = arecall("replay", "small.yaml", "--backend", "memory,openfga", "--server", "openfga=http://127.0.0.1:1")
