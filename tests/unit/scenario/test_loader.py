@@ -116,7 +116,7 @@ world:
             "small.yaml:25: there is no document or chunk demo (did you mean 'memo'?)",
         ),
         ("revoked: {bob: [plan]}", "revoked: {bob: [plna]}", "small.yaml:26: there is no document or chunk plna"),
-        ("run: {q: [plan, memo]}", "run: {q: [plan, mimo]}", "small.yaml:18: there is no document or chunk mimo"),
+        ("run: {q: [plan, memo]}", "run: {q: [plan, mimo]}", "small.yaml:18: there is no document mimo"),
         ("{q: {memo: 1}}", "{q: {momo: 1}}", "small.yaml:19: there is no document momo"),
         ("ARecall@1", "ARecal@1", "small.yaml:28: no measure is called 'ARecal'"),
         ("ARecall@1", "ARecall", "small.yaml:28: ARecall lacks its cutoff, as in ARecall@5"),
