@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -93,6 +96,18 @@ def test_a_backend_that_is_not_there_ends_with_3(tmp_path: Path, arecall: Run) -
     done = arecall("replay", "small.yaml", "--backend", "memory,openfga", "--server", "openfga=http://127.0.0.1:1")
     assert done.returncode == 3
     assert "small on openfga: ERROR" in done.stdout
+
+
+def test_an_interrupt_leaves_no_half_recording(tmp_path: Path) -> None:
+    write(tmp_path, edited("    changes:\n", "    changes:\n      - {do: wait, for: 60s}\n"))
+    command = [sys.executable, "-m", "arecall", "replay", "small.yaml", "--backend", "memory", "--record", "recorded"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, encoding="utf-8") as replaying:
+        assert replaying.stderr is not None
+        assert "small on memory" in replaying.stderr.readline()
+        replaying.send_signal(signal.SIGINT)
+        told = replaying.stderr.read()
+    assert (replaying.returncode, "interrupted" in told) == (130, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["small.yaml"]
 
 
 @pytest.mark.parametrize(
