@@ -210,7 +210,8 @@ class Adapter(abc.ABC):
 
         What a road holds on to (a cache, an open scroll, a key) it holds from now on: a view that is opened before a change
         and asked after it shows what one who was there already would see. Variants of a road are named in brackets, as in
-        `check (MINIMIZE_LATENCY)`. Close them with the adapter.
+        `check (MINIMIZE_LATENCY)`. Roads of different variants are watched apart, each in a world of its own: give a road
+        a variant if asking it changes what another shows, as a read that refreshes a cache does. Close them with the adapter.
         """
         found: dict[str, View] = {"check": lambda documents: shown(documents, self.check(principal, documents))}
         if type(self).list_authorized is not Adapter.list_authorized:

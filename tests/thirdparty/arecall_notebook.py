@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arecall.adapter import Adapter, AdapterSpec, Capability, Support
+from arecall.adapter import Adapter, AdapterSpec, Capability, Support, within_process
 from arecall.decisions import ALLOWED, DENIED, Outcome
 from arecall.errors import BackendUnavailable, PolicyError
 from arecall.record import Backend, Policy
@@ -108,4 +108,5 @@ ADAPTER = AdapterSpec(
         Capability.SEARCH: Support(False, "a notebook ranks nothing"),
         Capability.EXPLAIN: Support(False, "a notebook keeps no reasons"),
     },
+    sandbox=within_process("notebook", empty),
 )

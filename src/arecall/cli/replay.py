@@ -120,7 +120,7 @@ def _offline(folder: Path, values: dict[str, Any]) -> Verdicts:
 def _live(files: Sequence[Path], values: dict[str, Any]) -> Verdicts:
     from arecall.scenario import recording
     from arecall.scenario.loader import load_all
-    from arecall.scenario.running import installed, named
+    from arecall.scenario.running import demand_known, installed, named
 
     if values["expect_digest"]:
         raise UsageError("--expect-digest is for a recording; these are scenario files")
@@ -128,7 +128,9 @@ def _live(files: Sequence[Path], values: dict[str, Any]) -> Verdicts:
         raise UsageError("say on which backends: --backend NAME,... (`arecall adapters` names them; memory needs none)")
     if unknown := sorted(set(values["servers"]) - set(values["backends"])):
         raise UsageError(f"--server {unknown[0]}=... is of no backend that is replayed on")
-    scenarios = named(load_all(files))
+    loaded = load_all(files)
+    demand_known(loaded)
+    scenarios = named(loaded)
     specs = installed(values["backends"])
     if values["record"] is not None:
         with recording.new(values["record"]) as folder:

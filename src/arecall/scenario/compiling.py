@@ -45,7 +45,7 @@ def compiled(state: State) -> World:
         groups=state.groups,
         grants=frozenset(grants),
         exclusions=frozenset(exclusions),
-        texts={name: text for name, text in texts.items() if text},
+        texts=texts,
     )
 
 

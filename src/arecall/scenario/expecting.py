@@ -93,3 +93,9 @@ def roads_meant(within: schema.Within, roads: Sequence[str]) -> Sequence[str]:
     if within.road is None:
         return roads
     return [road for road in roads if road == within.road or road.startswith(f"{within.road} (")]
+
+
+def variant(road: str) -> str:
+    """Return what a road's name has in brackets at its end: roads of different variants may disturb one another."""
+    name, bracket, rest = road.rpartition(" (")
+    return rest.removesuffix(")") if bracket and name and rest.endswith(")") else ""

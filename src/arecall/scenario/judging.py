@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from arecall.diff import ChangedPair, transition
-from arecall.errors import ArecallError, UsageError
 from arecall.record import Struct
 from arecall.scenario import recording, schema
 from arecall.scenario.expecting import Moved, Sets, expectation, expected_moves, expected_sets, roads_meant, stated
+from arecall.scenario.explaining import Explained
 from arecall.scenario.loader import Loaded, load, seconds
-from arecall.scenario.oracle import why
+from arecall.scenario.measuring import held
 from arecall.scenario.recording import Cell, Run, stage_file
 from arecall.scenario.timing import Observation, percentile, timed, worst
 from arecall.snapshot import Snapshot
@@ -138,16 +138,19 @@ def _on_backend(where: Path, loaded: Loaded, backend: str) -> OnBackend:
     cell: Cell = recording.read(where / "cell.json", Cell)
     if cell.status != "ran":
         return OnBackend(status=cell.status, reason=cell.reason, backend="", checks=[], roads=[], access=[], notes=[])
-    if cell.repetitions < 1:
+    if not cell.runs or cell.repetitions < 1:
         raise recording.RecordingError(f"{where / 'cell.json'} says that it ran, and not once")
-    seen = [_Seen(where, repetition, loaded) for repetition in range(1, cell.repetitions + 1)]
+    seen = [_Seen(where, run, loaded) for run in range(1, len(cell.runs) + 1)]
     checks: dict[tuple[str, str], Check] = {}
-    for repetition, one in enumerate(seen, 1):
+    for run, one in enumerate(seen, 1):
         for check in _checks(one, loaded, backend):
-            _keep(checks, check, repetition if cell.repetitions > 1 else 0)
+            _keep(checks, check, run if len(seen) > 1 else 0)
     roads: list[RoadTimes] = []
+    moves = expected_moves(loaded, backend)
     for number, stage in enumerate(loaded.scenario.stages, 1):
-        for check in _timing(seen, number, stage, expectation(stage, backend), roads):
+        for check in _timing(
+            seen, number, stage, expectation(stage, backend), moves[number - 1], cell.repetitions, roads
+        ):
             _keep(checks, check, 0)
     described = seen[0].snapshots[0].record.backend
     fails = any(check.status == "fails" for check in checks.values())
@@ -162,22 +165,20 @@ def _on_backend(where: Path, loaded: Loaded, backend: str) -> OnBackend:
     )
 
 
-def _keep(checks: dict[tuple[str, str], Check], check: Check, repetition: int) -> None:
-    """Keep the worst of what repetitions say of one thing."""
+def _keep(checks: dict[tuple[str, str], Check], check: Check, run: int) -> None:
+    """Keep the worst of what several runs say of one thing."""
     key = (check.stage, check.what)
     if key not in checks or (checks[key].status != "fails" and check.status == "fails"):
-        message = (
-            f"in repetition {repetition}: {check.message}" if repetition and check.status == "fails" else check.message
-        )
+        message = f"in run {run}: {check.message}" if run and check.status == "fails" else check.message
         checks[key] = Check(stage=check.stage, what=check.what, status=check.status, message=message)
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What one repetition recorded."""
+    """What one run recorded."""
 
     where: Path
-    repetition: int
+    run: int
     loaded: Loaded
 
     @cached_property
@@ -189,7 +190,7 @@ class _Seen:
         return found
 
     def file(self, stage: int, what: str) -> Path:
-        return stage_file(self.where, self.repetition, stage, what)
+        return stage_file(self.where, self.run, stage, what)
 
     def sets(self, stage: int) -> Sets:
         return {p: self.snapshots[stage].authorized(p) for p in self.loaded.principals}
@@ -200,7 +201,7 @@ class _Seen:
 
 def _checks(seen: _Seen, loaded: Loaded, backend: str) -> Iterator[Check]:
     sets, moves = expected_sets(loaded, backend), expected_moves(loaded, backend)
-    explained = _Explained(loaded)
+    explained = Explained(loaded)
     names = ["at the start", *(str(stage.name) for stage in loaded.scenario.stages)]
     for number, name in enumerate(names):
         yield _check(name, "every pair is decided", _undecided(seen.snapshots[number]))
@@ -233,7 +234,11 @@ def _checks(seen: _Seen, loaded: Loaded, backend: str) -> Iterator[Check]:
             yield _check(
                 name, f"{who!s} does not see what is stated", [explained.too_much(who, d, number) for d in leaked]
             )
-        yield from _measured(seen, loaded, number, expect)
+        for one in held(seen.snapshots[number], loaded, number, expect, seen.file(number, "delivered.jsonl")):
+            if one.cannot:
+                yield Check(stage=name, what=one.what, status="cannot", message=one.cannot)
+            else:
+                yield _check(name, one.what, one.problems)
 
 
 def _check(stage: str, what: str, problems: Sequence[str]) -> Check:
@@ -258,50 +263,6 @@ def _moved(seen: _Seen, number: int) -> Moved:
     return Moved(by_principal(found.granted), by_principal(found.revoked))
 
 
-@dataclass(frozen=True)
-class _Explained:
-    """Differences between what is seen and what should be, each with the path or the change that decides it."""
-
-    loaded: Loaded
-
-    def sets(self, actual: Sets, wanted: Sets, number: int) -> list[str]:
-        """Explain what is seen too much, then what is seen too little."""
-        much = [self.too_much(p, d, number) for p in wanted for d in sorted(actual[p] - wanted[p])]
-        return much + [self._too_little(p, d, number) for p in wanted for d in sorted(wanted[p] - actual[p])]
-
-    def moves(self, actual: Moved, wanted: Moved, number: int) -> list[str]:
-        """Explain what was granted or revoked too much or too little."""
-        found = []
-        for kind in ("revoked", "granted"):
-            had, should = getattr(actual, kind), getattr(wanted, kind)
-            for who in sorted({*had, *should}):
-                gone, due = had.get(who, frozenset()), should.get(who, frozenset())
-                found += [
-                    f"{who} - {d}: {kind}, and should not be{self._because(who, d, number)}" for d in sorted(gone - due)
-                ]
-                found += [
-                    f"{who} - {d}: not {kind}, and should be{self._because(who, d, number)}" for d in sorted(due - gone)
-                ]
-        return found
-
-    def too_much(self, principal: str, item: str, number: int) -> str:
-        """Explain a document that is seen and should not be."""
-        return f"{principal!s} sees {item!s} (too much){self._because(str(principal), str(item), number)}"
-
-    def _too_little(self, principal: str, item: str, number: int) -> str:
-        return f"{principal!s} does not see {item!s} (too little){self._because(str(principal), str(item), number)}"
-
-    def _because(self, principal: str, item: str, number: int) -> str:
-        if self.loaded.scenario.native:
-            return ""
-        may, reason = why(self.loaded.states[number], principal, item)
-        if number and not may:
-            had, before = why(self.loaded.states[number - 1], principal, item)
-            if had:
-                return f": before, {before}; the stage took that, and now {reason}"
-        return f": {reason}"
-
-
 def _by_nature(loaded: Loaded, backend: str) -> Iterator[str]:
     """Tell where the scenario states something else of this backend, and why."""
     for stage in loaded.scenario.stages:
@@ -322,142 +283,17 @@ def _stale_chunks(seen: _Seen, loaded: Loaded) -> Iterator[str]:
                     yield f"{name}: {who} sees {document}, and not its chunk {chunk}"
 
 
-# -- measures ----------------------------------------------------------------------------------------------------------
-
-
-def _measured(seen: _Seen, loaded: Loaded, number: int, expect: schema.Expect) -> Iterator[Check]:
-    name = str(loaded.scenario.stages[number - 1].name)
-    wanted = [*((_said(bound), bound) for bound in expect.measures)]
-    states = [
-        (f"{kind!s}: {count} pairs are {state!s}", kind, state, count)
-        for kind, counts in expect.states.items()
-        for state, count in counts.items()
-    ]
-    if not wanted and not states:
-        return
-    try:
-        result = _evaluated(seen, loaded, number, expect)
-    except _NothingFoundError as reason:
-        for what in (*(what for what, _ in wanted), *(what for what, *_ in states)):
-            yield Check(stage=name, what=what, status="cannot", message=str(reason))
-        return
-    except ArecallError as error:
-        for what in (*(what for what, _ in wanted), *(what for what, *_ in states)):
-            yield _check(name, what, [f"it cannot be evaluated: {_without_folders(str(error), seen, loaded)}"])
-        return
-    for what, bound in wanted:
-        yield _check(name, what, _out_of_bounds(result, bound))
-    for what, kind, state, count in states:
-        actual = result.states_by_list.get(str(kind), {}).get(str(state))
-        yield _check(name, what, [] if actual == count else [f"there are {actual}"])
-
-
-def _without_folders(message: str, seen: _Seen, loaded: Loaded) -> str:
-    """Name files as they are within the recording: a verdict must not depend on where that is."""
-    for folder in (seen.where, loaded.path.parent):
-        message = message.replace(f"{folder.resolve()}/", "").replace(f"{folder}/", "")
-    return message
-
-
-class _NothingFoundError(Exception):
-    """The backend's own search would have to say what was found, and there is none."""
-
-
-def _evaluated(seen: _Seen, loaded: Loaded, number: int, expect: schema.Expect) -> Any:
-    from arecall import inputs
-    from arecall.evaluate import evaluate
-
-    given = loaded.retrieval(number - 1)
-    where = loaded.path.parent
-
-    def read(lists: Any, file: str | None, reader: Any) -> Any:
-        return reader(where / str(file)) if file is not None else _plain(lists) or None
-
-    qrels = read(given.qrels, given.qrels_file, inputs.read_qrels)
-    run = read(given.run, given.run_file, inputs.read_run)
-    delivered = read(given.delivered, given.delivered_file, inputs.read_delivered)
-    if isinstance(delivered, dict):
-        delivered = {(who, query): items for who, lists in delivered.items() for query, items in lists.items()}
-    if given.queries:
-        path = seen.file(number, "delivered.jsonl")
-        if not path.exists():
-            raise _NothingFoundError("the backend has no search of its own to ask")
-        delivered = inputs.read_delivered(path)
-    if qrels is None:
-        raise UsageError("the scenario has no qrels")
-    chunked = given.of == "chunks" or (bool(given.queries) and any(state.chunks for state in loaded.states))
-    ks = sorted({int(bound.measure.partition("@")[2]) for bound in expect.measures if "@" in bound.measure}) or [1]
-    return evaluate(
-        snapshot=seen.snapshots[number],
-        qrels=qrels,
-        ks=ks,
-        run=run,
-        delivered=delivered,
-        chunks=_documents_of(loaded) if chunked else None,
-        draws=0,
-    )
-
-
-def _documents_of(loaded: Loaded) -> Mapping[str, str]:
-    """Map every chunk that there ever is to its document, and every document to itself: a search shows both."""
-    found = {name: name for state in loaded.states for name in state.documents}
-    return found | {name: chunk.document for state in loaded.states for name, chunk in state.chunks.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Return lists of a file with plain strings; grades stay numbers."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [str(one) for one in value]
-    return value
-
-
-def _said(bound: schema.Bound) -> str:
-    chosen = ",".join(str(part) for part in (bound.filter, bound.mean) if part is not None)
-    of = "".join(f" of {part!s}" for part in (bound.principal, bound.query) if part is not None)
-    limits = [
-        f"{words} {value:g}"
-        for words, value in (("at least", bound.at_least), ("at most", bound.at_most), ("equal to", bound.equals))
-        if value is not None
-    ]
-    name = f"{bound.measure!s}[{chosen}]" if chosen else str(bound.measure)
-    return f"{name}{of} is {' and '.join(limits) or 'undefined'}"
-
-
-CLOSE = 1e-9
-"""How far a figure may be from the one that is stated: what a decimal fraction loses."""
-
-
-def _out_of_bounds(result: Any, bound: schema.Bound) -> Sequence[str]:
-    level = "principal" if bound.principal is not None else "query" if bound.query is not None else "pooled"
-    labels = {k: str(v) for k, v in (("principal", bound.principal), ("query_id", bound.query)) if v is not None}
-    chosen = {k: str(v) for k, v in (("filter", bound.filter), ("mean", bound.mean)) if v is not None}
-    try:
-        row = result.row(str(bound.measure), level=level, **labels, **chosen)
-    except UsageError as error:
-        return [str(error)]
-    value = row.value if row.n else None
-    if value is None or bound.undefined:
-        found = "is undefined: it rests on no pair" if value is None else f"is {value:.6g}"
-        return [] if (value is None) == bound.undefined else [f"it {found}"]
-    # Where ties leave the value open, the end that is nearer to failing is what counts.
-    low = value if row.tie_low is None else row.tie_low
-    high = value if row.tie_high is None else row.tie_high
-    wrong = (
-        (bound.at_least is not None and low < bound.at_least - CLOSE)
-        or (bound.at_most is not None and high > bound.at_most + CLOSE)
-        or (bound.equals is not None and max(abs(low - bound.equals), abs(high - bound.equals)) > CLOSE)
-    )
-    tied = f" (from {low:.6g} to {high:.6g} by the order of ties)" if low != high else ""
-    return [f"it is {value:.6g}{tied} over {row.n} pair{'' if row.n == 1 else 's'}"] if wrong else []
-
-
 # -- how soon ----------------------------------------------------------------------------------------------------------
 
 
 def _timing(
-    seen: Sequence[_Seen], number: int, stage: schema.Stage, expect: schema.Expect, roads: list[RoadTimes]
+    seen: Sequence[_Seen],
+    number: int,
+    stage: schema.Stage,
+    expect: schema.Expect,
+    moves: Moved | None,
+    repetitions: int,
+    roads: list[RoadTimes],
 ) -> Iterator[Check]:
     """Judge how soon each road showed the change; add what each did to `roads`."""
     name = str(stage.name)
@@ -468,18 +304,22 @@ def _timing(
             series.setdefault((observation.road, observation.principal), []).append(observation)
         for (road, _), found in series.items():
             by_road.setdefault(road, []).append(found)
+    concerned = moves.principals if moves is not None else ()
+    if expect.within and concerned:
+        watched = [{observation.principal for observation in one.observations(number)} for one in seen]
+        unwatched = [
+            f"no road of {who} was watched" for who in concerned if sum(who in one for one in watched) < repetitions
+        ]
+        yield _check(name, "everyone concerned was watched", unwatched)
     meant: dict[str, schema.Within] = {}
-    for within in expect.within:
+    # Where the stage changes nothing on this backend, by its nature, there is nothing to be seen soon or late.
+    for within in expect.within if concerned else ():
         matching = roads_meant(within, sorted(by_road))
         meant |= dict.fromkeys(matching, within)
         if not matching:
-            what = (
-                f"{within.road!s} shows the change {_when(within)}"
-                if within.road
-                else f"every road shows it {_when(within)}"
-            )
-            which = "no road here" if within.road is None else f"no road {within.road!s}"
-            yield Check(stage=name, what=what, status="cannot", message=f"the backend has {which}")
+            what = f"{within.road or 'every road'} shows the change {_when(within)}"
+            message = f"the backend has no road {within.road}" if within.road else "the backend has no road"
+            yield Check(stage=name, what=what, status="cannot", message=message)
     for road in sorted(by_road):
         chosen = meant.get(road)
         times = _road(name, road, by_road[road], chosen)

@@ -408,12 +408,13 @@ class _Checks:
                 self._file(name)
 
     def _retrievals(self, states: Sequence[State]) -> None:
-        items = frozenset().union(*(state.items for state in states))
+        documents = frozenset().union(*(state.documents for state in states))
+        chunks = frozenset().union(*(state.chunks for state in states))
         for given in (self.scenario.retrieval, *(stage.retrieval for stage in self.scenario.stages)):
             if given is not None:
-                self._retrieval(given, items)
+                self._retrieval(given, documents, chunks)
 
-    def _retrieval(self, given: schema.Retrieval, items: Collection[str]) -> None:
+    def _retrieval(self, given: schema.Retrieval, documents: Collection[str], chunks: Collection[str]) -> None:
         for name in ("run", "qrels", "delivered"):
             if getattr(given, name) and getattr(given, f"{name}_file") is not None:
                 self.wrong(given, f"has {name} and {name}_file; say one of them")
@@ -422,10 +423,13 @@ class _Checks:
         lists = [*given.run.values(), *(ranked for of_one in given.delivered.values() for ranked in of_one.values())]
         self._every(given.delivered, self.scenario.world.principals, "principal")
         for ranked in lists:
-            self._every(ranked, items, "document or chunk")
+            if given.of == "chunks":
+                self._every(ranked, [*documents, *chunks], "document or chunk")
+            else:
+                self._every(ranked, documents, "document")
             self._unique(ranked)
         for grades in given.qrels.values():
-            self._every(grades, items, "document")
+            self._every(grades, documents, "document")
         self._readable(given.run_file, "read_run")
         self._readable(given.qrels_file, "read_qrels")
         self._readable(given.delivered_file, "read_delivered")

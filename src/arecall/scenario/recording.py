@@ -4,7 +4,7 @@
     run.json                                      which scenarios and backends, by which versions, when
     scenarios/KIND/NAME/                          the scenario file and the files that it names, to the byte
     seen/KIND/NAME/BACKEND/cell.json              whether it ran, and if not, why
-    seen/KIND/NAME/BACKEND/1/2-snapshot.json      repetition 1, after stage 2 (0: before the first)
+    seen/KIND/NAME/BACKEND/1/2-snapshot.json      run 1, after stage 2 (0: before the first)
     seen/KIND/NAME/BACKEND/1/2-transition.json    what changed between this snapshot and the one before
     seen/KIND/NAME/BACKEND/1/2-changes.json       what was applied in the stage, and when
     seen/KIND/NAME/BACKEND/1/2-observations.jsonl what each road showed before and after the changes of the stage
@@ -61,12 +61,16 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Cell(Struct, frozen=True, kw_only=True):
-    """One scenario on one backend: `ran`, `cannot` (the backend cannot express it) or `error` (it failed), and why."""
+    """One scenario on one backend: `ran`, `cannot` (the backend cannot express it) or `error` (it failed), and why.
+
+    `runs` says of each run which variant of the roads was watched in it ("": those without one); every variant is watched
+    in as many runs as there are repetitions.
+    """
 
     status: Literal["ran", "cannot", "error"]
-    repetitions: int
+    repetitions: int = 0
+    runs: tuple[str, ...] = ()
     reason: str = ""
-    stage: str = ""
 
 
 class Applied(Struct, frozen=True, kw_only=True):
@@ -256,6 +260,6 @@ def place(folder: Path, scenario: str, backend: str) -> Path:
     return folder / "seen" / scenario / backend
 
 
-def stage_file(folder: Path, repetition: int, stage: int, what: str) -> Path:
+def stage_file(folder: Path, run: int, stage: int, what: str) -> Path:
     """Return the file of a cell that holds `what` of a stage."""
-    return folder / str(repetition) / f"{stage}-{what}"
+    return folder / str(run) / f"{stage}-{what}"

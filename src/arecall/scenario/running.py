@@ -5,10 +5,11 @@ Nothing is judged here: verdicts come from the record alone, so that they can be
 
 from __future__ import annotations
 
+import itertools
 import platform
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,15 @@ from arecall.errors import (
     IncompleteAnswer,
     UsageError,
 )
+from arecall.inputs.problems import Problems, near
 from arecall.record import AdapterVersion
 from arecall.scenario import recording, schema
 from arecall.scenario.compiling import compiled, steps
-from arecall.scenario.expecting import Moved, expectation, expected_moves
+from arecall.scenario.expecting import Moved, expectation, expected_moves, roads_meant, variant
 from arecall.scenario.loader import Loaded, Step, seconds
 from arecall.scenario.observing import Clock, Watch
 from arecall.scenario.recording import Applied, Cell, stage_file
+from arecall.scenario.yaml_tree import Text
 from arecall.snapshot import Snapshot, now
 from arecall.snapshot_file import write_snapshot
 
@@ -94,6 +97,27 @@ def replay(
     recording.write(folder / recording.RUN, run)
     for spec in backends:
         _on_backend(spec, scenarios, folder, (servers or {}).get(spec.name), repetitions, progress, clock or Clock())
+
+
+def demand_known(scenarios: Sequence[Loaded]) -> None:
+    """Refuse what is stated of a backend whose name is nearly that of an installed one: it would be stated of none.
+
+    Raises:
+        InputError: names each, with its line.
+    """
+    known, problems = registry.names(), Problems()
+    for one in scenarios:
+        stages = one.scenario.stages
+        native = [
+            change.by_backend for stage in stages for change in stage.changes if isinstance(change, schema.Native)
+        ]
+        for name in itertools.chain(one.scenario.native, *(stage.by_backend for stage in stages), *native):
+            if name not in known and (hint := near(str(name), known)):
+                problems.add(
+                    f"{one.path}:{name.line}" if isinstance(name, Text) else str(one.path),
+                    f"no backend is called {name!s}{hint}",
+                )
+    problems.check()
 
 
 def installed(names: Sequence[str]) -> Sequence[AdapterSpec]:
@@ -155,7 +179,7 @@ def _on_backend(
     except BackendError as error:
         for name in list(scenarios)[done:]:
             where = recording.place(folder, name, spec.name)
-            recording.write(where / "cell.json", Cell(status="error", repetitions=0, reason=str(error)))
+            recording.write(where / "cell.json", Cell(status="error", reason=str(error)))
             progress.advance()
 
 
@@ -165,16 +189,24 @@ class _RefusedError(Exception):
 
 def _cell(spec: AdapterSpec, empty: Empty, loaded: Loaded, where: Path, repetitions: int, clock: Clock) -> Cell:
     if reason := lacking(spec, loaded):
-        return Cell(status="cannot", repetitions=0, reason=reason)
+        return Cell(status="cannot", reason=reason)
+    runs: list[str] = []
     try:
-        for repetition in range(1, repetitions + 1):
-            with empty() as adapter:
-                _Replay(spec, adapter, loaded, where, repetition, clock).run()
+        for _ in range(repetitions):
+            # Which variants there are is known once the roads were opened.
+            waiting, done = [""], set()
+            while waiting:
+                runs.append(waiting.pop(0))
+                done.add(runs[-1])
+                with empty() as adapter:
+                    replay = _Replay(spec, adapter, loaded, where, len(runs), runs[-1], clock)
+                    replay.run()
+                waiting = sorted({*waiting, *replay.variants} - done)
     except _RefusedError as refused:
-        return Cell(status="cannot", repetitions=0, reason=str(refused.__cause__))
+        return Cell(status="cannot", reason=str(refused.__cause__))
     except ArecallError as error:
-        return Cell(status="error", repetitions=0, reason=str(error))
-    return Cell(status="ran", repetitions=repetitions)
+        return Cell(status="error", reason=str(error))
+    return Cell(status="ran", repetitions=repetitions, runs=tuple(runs))
 
 
 def lacking(spec: AdapterSpec, loaded: Loaded) -> str:
@@ -190,14 +222,20 @@ def lacking(spec: AdapterSpec, loaded: Loaded) -> str:
 
 @dataclass
 class _Replay:
-    """One repetition of one scenario on one backend, in an empty place of its own."""
+    """One run of one scenario on one backend, in an empty place of its own.
+
+    Roads of one variant only are watched in it: a check that demands consistency refreshes the cache that one which does
+    not reads, and would make it look quicker than it is to those who have nobody else asking.
+    """
 
     spec: AdapterSpec
     adapter: Adapter
     loaded: Loaded
     where: Path
-    repetition: int
+    number: int
+    variant: str
     clock: Clock
+    variants: set[str] = field(default_factory=set)
 
     def run(self) -> None:
         """Go through all stages."""
@@ -211,7 +249,7 @@ class _Replay:
             before = after
 
     def _file(self, stage: int, what: str) -> Path:
-        return stage_file(self.where, self.repetition, stage, what)
+        return stage_file(self.where, self.number, stage, what)
 
     def _provision(self) -> object:
         if not self.loaded.scenario.native:
@@ -221,7 +259,14 @@ class _Replay:
         return self.adapter.provision_native(Native(files, plain(native.settings)))
 
     def _stage(self, number: int, stage: schema.Stage, moves: Moved | None) -> None:
-        views = {who: self.adapter.views(who) for who in (moves.principals if moves is not None else ())}
+        within = expectation(stage, self.spec.name).within
+        opened = {who: self.adapter.views(who) for who in (moves.principals if moves is not None else ())}
+        every = sorted({road for views in opened.values() for road in views})
+        self.variants |= {variant(road) for one in within for road in roads_meant(one, every)}
+        views = {
+            who: {road: view for road, view in of.items() if variant(road) == self.variant}
+            for who, of in opened.items()
+        }
         watch = Watch(moves or Moved({}, {}), views, self.clock)
         watch.look("before", self.clock.now())
         done: list[tuple[str, list[str], float, float]] = []
@@ -232,8 +277,8 @@ class _Replay:
                 zero = began
             applied = self._refusable(lambda step=step: self._make(step))
             done.append((_said(step.change), applied, began, self.clock.now()))
-        if views:
-            watch.follow(expectation(stage, self.spec.name).within, zero)
+        if watch.roads:
+            watch.follow(within, zero)
         micro = [(what, how, round((b - zero) * 1e6), round((e - zero) * 1e6)) for what, how, b, e in done]
         recording.write(
             self._file(number, "changes.json"),
@@ -268,7 +313,7 @@ class _Replay:
     def _captured(self, stage: int) -> Snapshot:
         principals, universe = self.loaded.principals, self.loaded.universe
         snapshot = capture(self.adapter, principals, universe, version=_version(self.spec))
-        self.where.joinpath(str(self.repetition)).mkdir(parents=True, exist_ok=True)
+        self.where.joinpath(str(self.number)).mkdir(parents=True, exist_ok=True)
         write_snapshot(snapshot, self._file(stage, "snapshot.json"))
         self._searched(stage)
         return snapshot
