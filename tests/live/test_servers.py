@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.error import HTTPError
 
 import pytest
 
@@ -196,8 +198,31 @@ def test_the_administrator_of_opensearch_may_impersonate(opensearch: Server) -> 
         opensearch.ask(user, method="DELETE")
 
 
-def test_an_opensearch_of_its_own_can_lift_document_level_security_by_a_role_without_it() -> None:
-    setting = "plugins.security.dfm_empty_overrides_all"
-    with servers.opensearch({setting: "true"}) as own:
-        (node,) = own.ask("/_nodes/settings?flat_settings=true")["nodes"].values()
-        assert node["settings"][setting] == "true"
+def seen_through_a_role_with_and_one_without_a_query(server: Server) -> int:
+    """Count the documents, of two, that a user sees whose one role has a query for the first, and whose other has none."""
+    index = "servers-two-roles"
+    api = "/_plugins/_security/api"
+    made = [f"{api}/roles/{index}-some", f"{api}/roles/{index}-all", f"{api}/internalusers/{index}", f"/{index}"]
+    try:
+        for number in range(2):
+            server.ask(f"/{index}/_doc/{number}?refresh=true", {"number": number}, method="PUT")
+        for name, query in zip(made, ['{"term": {"number": 0}}', ""], strict=False):
+            grant = {"index_patterns": [index], "allowed_actions": ["read"], "dls": query}
+            server.ask(name, {"index_permissions": [grant]}, method="PUT")
+        roles = [f"{index}-some", f"{index}-all"]
+        server.ask(made[2], {"password": servers.PASSWORD, "opendistro_security_roles": roles}, method="PUT")
+        headers = {"opendistro_security_impersonate_as": index}
+        return int(server.ask(f"/{index}/_count", headers=headers)["count"])
+    finally:
+        for name in made:
+            with contextlib.suppress(HTTPError):
+                server.ask(name, method="DELETE")
+
+
+def test_on_opensearch_a_role_without_a_query_lifts_no_other_ones(opensearch: Server) -> None:
+    assert seen_through_a_role_with_and_one_without_a_query(opensearch) == 1
+
+
+def test_an_opensearch_of_its_own_can_be_set_to_lift_them() -> None:
+    with servers.opensearch({"plugins.security.dfm_empty_overrides_all": "true"}) as own:
+        assert seen_through_a_role_with_and_one_without_a_query(own) == 2
