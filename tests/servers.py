@@ -157,8 +157,8 @@ def shared(backend: str, run: Path) -> Iterator[Server]:
     with (run / f"{backend}.using").open("w") as using:
         try:
             with _locked(run / f"{backend}.lock"):
-                container = _running(told.read_text("utf-8")) if told.exists() else None
-                if container is None:
+                container = _told(told)
+                if container is None or container.status != "running":
                     # Under pytest-xdist, the run lasts as long as the parent of this process does.
                     owner = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
                     container = _started(backend, {}, owner)
@@ -168,15 +168,13 @@ def shared(backend: str, run: Path) -> Iterator[Server]:
         finally:
             with _locked(run / f"{backend}.lock"), contextlib.suppress(BlockingIOError):
                 fcntl.flock(using, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if told.exists() and (container := _running(told.read_text("utf-8"))):
-                    _remove(container)
+                if left := _told(told):
+                    _remove(left)
 
 
-def _running(container: str) -> Container | None:
-    with contextlib.suppress(NotFound):
-        found = DockerClient.from_env().containers.get(container)
-        if found.status == "running":
-            return found
+def _told(file: Path) -> Container | None:
+    with contextlib.suppress(FileNotFoundError, NotFound):
+        return DockerClient.from_env().containers.get(file.read_text("utf-8"))
     return None
 
 
