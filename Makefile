@@ -43,7 +43,8 @@ demo: $(BIN)/arecall ## Measure a small company's search: who may read what, wha
 
 test: lint $(VENV)-casbin/.dev ## Check types and style, then run all tests; Casbin's on both of its distributions
 	$(VENV)-casbin/bin/python -m pytest $(PYTEST_OPTIONS) tests/unit/casbin tests/conformance/test_casbin.py
-	@docker/engine.sh || true
+	@# What is missing is said here, and by the tests that need it; images are made side by side before one of them waits.
+	@docker/engine.sh && $(BIN)/python -m arecall_adapters.containers || true
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS)
 
 lint: $(VENV)/.dev ## Check types and style

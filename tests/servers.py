@@ -19,9 +19,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
+from typing import Any
 
 from docker.client import DockerClient
-from docker.errors import APIError, NotFound, NullResource
+from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
@@ -53,14 +54,21 @@ class Server:
         """Do what `docker <command>` does to the container: pause, unpause, kill."""
         getattr(self.container, command)()
 
-    def get(self, path: str) -> str:
-        """Ask for `path` as the administrator; an answer that is not 200 is an OSError."""
-        request = urllib.request.Request(f"{self.url}{path}")
+    def ask(
+        self, path: str, body: object = None, *, method: str | None = None, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        """Send a request as the administrator and return what the JSON says; a status that is an error is an OSError."""
+        request = urllib.request.Request(
+            f"{self.url}{path}",
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": "application/json", **(headers or {})},
+        )
         if self.user:
             credentials = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
             request.add_header("Authorization", f"Basic {credentials}")
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            return str(answer.read(), "utf-8")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return json.load(answer)
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ KINDS = {
         port=8080,
         command="run",
         environment={"OPENFGA_LOG_LEVEL": "warn", "OPENFGA_PLAYGROUND_ENABLED": "false"},
-        ready=lambda server: bool(server.get("/healthz")),
+        ready=lambda server: server.ask("/healthz")["status"] == "SERVING",
     ),
     "elasticsearch": Kind(
         port=9200,
@@ -97,7 +105,7 @@ KINDS = {
             "xpack.license.self_generated.type": "trial",
         },
         # It answers before it knows its licence, and says then that it may do nothing.
-        ready=lambda server: json.loads(server.get("/_license"))["license"]["status"] == "active",
+        ready=lambda server: server.ask("/_license")["license"]["status"] == "active",
     ),
     "opensearch": Kind(
         port=9200,
@@ -113,7 +121,7 @@ KINDS = {
             # A node reads it at its start only.
             "plugins.security.authcz.rest_impersonation_user.admin": "*",
         },
-        ready=lambda server: json.loads(server.get("/_plugins/_security/health"))["status"] == "UP",
+        ready=lambda server: server.ask("/_plugins/_security/health")["status"] == "UP",
     ),
 }
 
@@ -143,39 +151,31 @@ def opensearch(environment: Mapping[str, str] | None = None) -> Iterator[Server]
 def shared(backend: str, run: Path) -> Iterator[Server]:
     """Run the one server of `backend` that all processes with the folder `run` share; the last of them stops it.
 
-    Who uses it is in a file there, guarded by a lock, that drops whoever is no longer alive.
+    A file there names the container. Who uses it holds a lock, which the system lets go when a process ends in any way.
     """
-    me = os.getpid()
-    told = run / f"{backend}.json"
-    try:
-        with _locked(run / f"{backend}.lock"):
-            container, users = _told(told)
-            if container is None:
-                # Under pytest-xdist, the run lasts as long as the parent of this process does.
-                owner = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else me
-                container = _started(backend, {}, owner)
-            told.write_text(json.dumps({"container": container.id, "users": [*users, me]}), "utf-8")
-        yield _ready(backend, container)
-    finally:
-        with _locked(run / f"{backend}.lock"):
-            container, users = _told(told)
-            users = [user for user in users if user != me]
-            if container is not None and not users:
-                _remove(container)
-            told.write_text(json.dumps({"container": container and container.id, "users": users}), "utf-8")
+    told = run / f"{backend}.container"
+    with (run / f"{backend}.using").open("w") as using:
+        try:
+            with _locked(run / f"{backend}.lock"):
+                container = _told(told)
+                if container is None or container.status != "running":
+                    # Under pytest-xdist, the run lasts as long as the parent of this process does.
+                    owner = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+                    container = _started(backend, {}, owner)
+                    told.write_text(str(container.id), "utf-8")
+                fcntl.flock(using, fcntl.LOCK_SH)
+            yield _ready(backend, container)
+        finally:
+            with _locked(run / f"{backend}.lock"), contextlib.suppress(BlockingIOError):
+                fcntl.flock(using, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if left := _told(told):
+                    _remove(left)
 
 
-def _told(file: Path) -> tuple[Container | None, list[int]]:
-    """Read which container is shared, if it still runs, and the living processes that use it."""
-    if not file.exists():
-        return None, []
-    told = json.loads(file.read_text("utf-8"))
-    users = [user for user in told["users"] if _alive(user)]
-    try:
-        container = DockerClient.from_env().containers.get(told["container"])
-    except (NotFound, NullResource):
-        return None, []
-    return (container, users) if container.status == "running" else (None, [])
+def _told(file: Path) -> Container | None:
+    with contextlib.suppress(FileNotFoundError, NotFound):
+        return DockerClient.from_env().containers.get(file.read_text("utf-8"))
+    return None
 
 
 @contextlib.contextmanager
@@ -239,7 +239,8 @@ def _locked(file: Path) -> Iterator[None]:
         yield
 
 
-def _alive(process: int) -> bool:
+def alive(process: int) -> bool:
+    """Whether a process runs; one that has ended and was not waited for does, too."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -273,6 +274,6 @@ def reaper() -> bool:
 def stop_orphans() -> None:
     """Stop containers of earlier test runs on this machine that were killed before they could."""
     for container in DockerClient.from_env().containers.list(all=True, filters={"label": RUN_LABEL}):
-        if not _alive(int(container.labels[RUN_LABEL])):
+        if not alive(int(container.labels[RUN_LABEL])):
             with contextlib.suppress(APIError):
                 _remove(container)

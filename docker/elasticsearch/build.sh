@@ -4,7 +4,7 @@
 # Needs Maven, a JDK 25 and a container engine on Linux.
 here="$(cd "$(dirname "$0")" && pwd)"
 source "$here/../java/base.sh"
-need mvn=maven docker=docker.io unzip flock=util-linux
+need mvn=maven docker=docker.io flock=util-linux
 jdk="$(find_jdk)"
 version="$ELASTICSEARCH_VERSION"
 
@@ -37,8 +37,9 @@ done
 for module in transport-netty4 x-pack-core x-pack-security; do
   # Published jars carry the descriptor of their module. Without its Java module name it is loaded from a class path, as
   # Elastic publishes no module descriptors for what it needs.
-  unzip -p "$server/modules/$module/$module-$version.jar" "META-INF/es-plugins/$module/plugin-descriptor.properties" \
-    | sed '/^modulename=/d' > "$server/modules/$module/plugin-descriptor.properties"
+  descriptor="META-INF/es-plugins/$module/plugin-descriptor.properties"
+  (cd "$built" && "$jdk/bin/jar" --extract --file "$server/modules/$module/$module-$version.jar" "$descriptor")
+  sed '/^modulename=/d' "$built/$descriptor" > "$server/modules/$module/plugin-descriptor.properties"
 done
 
 "$jdk/bin/javac" -nowarn --release 21 -cp "$server/lib/*" -d "$built/launcher" "$here"/launcher/*.java
