@@ -136,7 +136,7 @@ def test_an_interrupt_leaves_no_half_recording(tmp_path: Path) -> None:
         ((".", "--backend", "memory"), "is no recording: it has no manifest.json"),
         ((".", "small.yaml"), "give scenario files, or one recording"),
         (("nothing.yaml", "--backend", "memory"), "does not exist"),
-        (("small.yaml", "--backend", "memory", "--server", "memory=http://x"), "it has no server"),
+        (("small.yaml", "--backend", "memory", "--server", "memory=http://x"), "it has no server to be named"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, arecall: Run, arguments: tuple[str, ...], said: str) -> None:
