@@ -176,7 +176,7 @@ class RandomWorld(RuleBasedStateMachine):
         pairs = [
             (group, member)
             for number, group in enumerate(GROUPS)
-            for member in (*map(Principal, PEOPLE), *map(Group, GROUPS[:number]))
+            for member in EVERYBODY[: len(PEOPLE) + number]
             if member not in self.state.groups[group]
         ]
         if pairs:
@@ -226,7 +226,7 @@ class RandomWorld(RuleBasedStateMachine):
     def set_attributes(self, data: st.DataObject, new: Mapping[str, str]) -> None:
         self.make(schema.Retag(document=data.draw(self.known()), attributes=dict(new)))
 
-    @precondition(lambda self: set(NAMES) - set(self.state.documents))
+    @precondition(lambda self: len(self.state.documents) < len(NAMES))
     @rule(data=st.data())
     def add(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(set(NAMES) - set(self.state.documents))))

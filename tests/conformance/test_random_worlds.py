@@ -31,7 +31,7 @@ def take_steps(
 ) -> None:
     """Change so many worlds 50 times each, and count what was really done."""
     machine = on(empty)
-    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=50))  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(machine, settings=settings(max_examples=examples, stateful_step_count=50))
     record("steps", len(machine.taken))
     record("kinds", dict(Counter(machine.taken)))
     print(f"{len(machine.taken)} steps: {dict(Counter(machine.taken))}")
@@ -43,7 +43,7 @@ def test_a_wrong_backend_is_found_and_told_as_a_scenario_that_shows_it(tmp_path:
     wrong = WRONG[name]
     once = settings(max_examples=300, stateful_step_count=30, phases=[Phase.generate], derandomize=True, database=None)
     with pytest.raises(AssertionError, match="keep it under tests/conformance/kept") as caught:
-        run_state_machine_as_test(on(lambda: wrong.adapter(Time())), settings=once)  # type: ignore[no-untyped-call]
+        run_state_machine_as_test(on(lambda: wrong.adapter(Time())), settings=once)
     told = tmp_path / "told.yaml"
     told.write_text(str(caught.value).partition("kept:\n")[2], "utf-8")
     assert differences(told, wrong.adapter(Time())) != []
@@ -68,10 +68,10 @@ def test_elasticsearch_agrees_with_the_oracle(
     elasticsearch: Server, record_property: Callable[[str, object], None]
 ) -> None:
     server = elasticsearch
-    take_steps(lambda: es.empty(server.url, server.user, server.password), 8, record_property)
+    take_steps(lambda: es.empty(server.url, server.user, server.password), 6, record_property)
 
 
 @pytest.mark.live
 def test_opensearch_agrees_with_the_oracle(opensearch: Server, record_property: Callable[[str, object], None]) -> None:
     server = opensearch
-    take_steps(lambda: os.empty(server.url, server.user, server.password), 8, record_property)
+    take_steps(lambda: os.empty(server.url, server.user, server.password), 6, record_property)
