@@ -10,12 +10,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from arecall.evaluate import evaluate
 from arecall.scenario import schema
+from arecall.snapshot import Snapshot
+from arecall.snapshot_file import read_snapshot
 from unit.evaluate.shared_data import Incident, incidents
+from unit.evaluate.worked import assert_delivered_as_worked, assert_run_as_worked
 
 Story = Mapping[str, Any]
 
@@ -80,6 +84,7 @@ def retrieval(told: Story) -> schema.Retrieval:
 def bounds(told: Story) -> list[schema.Bound]:
     """Return the figures that were worked by hand, as what must hold of each principal."""
     found = []
+    lists: dict[Literal["post", "pre", "delivered"], str]
     for asked in told["queries"]:
         lists = {"post": "right_post_filter", "pre": "right_pre_filter", "delivered": "measured_on_returned"}
         for filtering, name in lists.items():
@@ -94,6 +99,42 @@ def bounds(told: Story) -> list[schema.Bound]:
                     )
                 )
     return found
+
+
+def watched(number: int, *within: schema.Within) -> Callable[[schema.Scenario], schema.Scenario]:
+    """Return an edit that expects something of roads at a stage."""
+
+    def edit(made: schema.Scenario) -> schema.Scenario:
+        stages = list(made.stages)
+        expect = msgspec.structs.replace(stages[number - 1].expect, within=list(within))
+        stages[number - 1] = msgspec.structs.replace(stages[number - 1], expect=expect)
+        return msgspec.structs.replace(made, stages=stages)
+
+    return edit
+
+
+def snapshots(folder: Path, backend: str) -> Sequence[Snapshot]:
+    """Read what was recorded of each stage on a backend, in the first run."""
+    (place,) = folder.glob(f"seen/*/*/{backend}/1")
+    return [read_snapshot(place / f"{n}-snapshot.json") for n in range(len(list(place.glob("*-snapshot.json"))))]
+
+
+def assert_as_worked(shared: Path, told: Story, snapshot: Snapshot) -> None:
+    """Hold a snapshot's evaluation to the report's figures, with numerators and denominators."""
+    for incident in questions(shared, told):
+        case = incident.case
+        for run, delivered in (({incident.query: incident.ranking}, None), (None, incident.of_delivered.delivered)):
+            result = evaluate(
+                snapshot=snapshot,
+                qrels=case.qrels,
+                run=run,
+                delivered=delivered,
+                chunks=case.chunks,
+                ks=list(case.ks),
+                complete_ranking=case.complete_ranking,
+                draws=0,
+            )
+            (assert_run_as_worked if run else assert_delivered_as_worked)(result, incident)
 
 
 # -- the reports -------------------------------------------------------------------------------------------------------

@@ -9,20 +9,25 @@ import msgspec
 import pytest
 
 from arecall.adapter import Adapter, View
-from arecall.evaluate import evaluate
 from arecall.scenario import recording, schema
 from arecall.scenario.judging import Verdicts
 from arecall.scenario.timing import Observation
-from arecall.snapshot import Snapshot
-from arecall.snapshot_file import read_snapshot
 from arecall.world import AddDocument, Change, RemoveMember, Revoke, World, authorized
 from arecall_adapters.casbin import ADAPTER as CASBIN
 from arecall_adapters.memory import ADAPTER as MEMORY
 from arecall_adapters.memory import MemoryAdapter
-from unit.evaluate.worked import assert_delivered_as_worked, assert_run_as_worked
 from unit.scenario.adapters import Time, problems, replayed, spec
 from unit.scenario.files import write
-from unit.scenario.staged import STAGED, Story, questions, scenario, story
+from unit.scenario.staged import (
+    STAGED,
+    Story,
+    assert_as_worked,
+    questions,
+    scenario,
+    snapshots,
+    story,
+    watched,
+)
 from unit.scenario.written import written
 
 LIVE = {"F01", "F03", "F04"}
@@ -64,35 +69,11 @@ def test_every_report_is_accounted_for(shared: Path) -> None:
             assert name not in EVALUATED
 
 
-def snapshots(folder: Path, backend: str) -> Sequence[Snapshot]:
-    """Read what was recorded of each stage on a backend, in the first run."""
-    (place,) = folder.glob(f"seen/*/*/{backend}/1")
-    return [read_snapshot(place / f"{n}-snapshot.json") for n in range(len(list(place.glob("*-snapshot.json"))))]
-
-
 def observations(folder: Path, backend: str, stage: int, road: str) -> list[Observation]:
     """Read what a road showed after the changes of a stage."""
     (place,) = folder.glob(f"seen/*/*/{backend}/1/{stage}-observations.jsonl")
     seen: list[Observation] = recording.read_lines(place, Observation)
     return [one for one in seen if (one.road, one.when) == (road, "after")]
-
-
-def assert_as_worked(shared: Path, told: Story, snapshot: Snapshot) -> None:
-    """Hold a snapshot's evaluation to the report's figures, with numerators and denominators."""
-    for incident in questions(shared, told):
-        case = incident.case
-        for run, delivered in (({incident.query: incident.ranking}, None), (None, incident.of_delivered.delivered)):
-            result = evaluate(
-                snapshot=snapshot,
-                qrels=case.qrels,
-                run=run,
-                delivered=delivered,
-                chunks=case.chunks,
-                ks=list(case.ks),
-                complete_ranking=case.complete_ranking,
-                draws=0,
-            )
-            (assert_run_as_worked if run else assert_delivered_as_worked)(result, incident)
 
 
 @pytest.mark.parametrize("name", STAGED)
@@ -187,18 +168,6 @@ def as_in_the_report(
     verdicts, seen = replayed(path, folder, spec("wrong", lambda: adapter(time)), clock=time.clock)
     assert verdicts.exit_status == 1
     return told, verdicts, seen
-
-
-def watched(number: int, *within: schema.Within) -> Callable[[schema.Scenario], schema.Scenario]:
-    """Return an edit that expects something of roads at a stage."""
-
-    def edit(made: schema.Scenario) -> schema.Scenario:
-        stages = list(made.stages)
-        expect = msgspec.structs.replace(stages[number - 1].expect, within=list(within))
-        stages[number - 1] = msgspec.structs.replace(stages[number - 1], expect=expect)
-        return msgspec.structs.replace(made, stages=stages)
-
-    return edit
 
 
 def views(told: Story) -> dict[str, frozenset[str]]:
