@@ -44,6 +44,13 @@ def show_markdown(verdicts: Verdicts, stream: TextIO) -> None:
     stream.writelines(f"- {line}\n" for line in _troubles(verdicts))
 
 
+def show_matrix(verdicts: Verdicts, stream: TextIO) -> None:
+    """Write the matrix and all that does not hold for a page, and no times: the same text at every replay."""
+    _markdown_table(*_matrix(verdicts), stream)
+    stream.write("\n")
+    stream.writelines(f"- {line}\n" for line in _troubles(verdicts))
+
+
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], stream: TextIO) -> None:
     for row in (header, ["---"] * len(header), *rows):
         stream.write("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |\n")
@@ -108,7 +115,7 @@ def _troubles(verdicts: Verdicts) -> Iterator[str]:
     for one in verdicts.scenarios:
         for backend, of in one.backends.items():
             if of.reason:
-                yield f"{one.scenario} on {backend}: {WORDS[of.status]}: {of.reason}"
+                yield f"{one.scenario} on {backend}: {WORDS[of.status]}: {' '.join(of.reason.split())}"
             for check in of.checks:
                 if check.status != "holds":
                     what = f"{check.stage}: {check.what}: {check.message}"

@@ -146,7 +146,9 @@ def test_a_road_must_show_the_change_without_a_break_for_as_long_as_is_asked() -
 
 def test_of_several_expectations_of_a_road_the_last_says_how_long_it_is_watched() -> None:
     patient = schema.Within(deadline="20s")
-    _, watch, _ = watched(lambda _: MEMO, patient, schema.Within(road="check", deadline="1s", verdict="never", watch="2s"))
+    _, watch, _ = watched(
+        lambda _: MEMO, patient, schema.Within(road="check", deadline="1s", verdict="never", watch="2s")
+    )
     assert 2_000_000 <= watch.seen[-1].at_us < 3_000_000
 
 
