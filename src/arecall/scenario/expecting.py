@@ -96,7 +96,7 @@ def roads_meant(within: schema.Within, roads: Sequence[str]) -> Sequence[str]:
 
 
 def judged(expected: Sequence[schema.Within], roads: Sequence[str]) -> Mapping[str, schema.Within]:
-    """Return what is expected of each road that anything is expected of: of several that mean it, the last."""
+    """Return what is expected of each road; of several expectations that mean it, the last."""
     return {road: within for within in expected for road in roads_meant(within, roads)}
 
 

@@ -320,10 +320,9 @@ def _timing(
             f"no road of {who} was watched" for who in concerned if sum(who in one for one in watched) < repetitions
         ]
         yield _check(name, "everyone concerned was watched", unwatched)
+    meant = judged(expect.within, sorted(by_road)) if concerned else {}
     # Where the stage changes nothing on this backend, by its nature, there is nothing to be seen soon or late.
-    expected = expect.within if concerned else []
-    meant = judged(expected, sorted(by_road))
-    for within in expected:
+    for within in expect.within if concerned else ():
         if not roads_meant(within, sorted(by_road)):
             what = f"{within.road or 'every road'} shows the change {_when(within)}"
             message = f"the backend has no road {within.road}" if within.road else "the backend has no road"

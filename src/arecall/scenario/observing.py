@@ -54,10 +54,11 @@ class Watch:
 
     def follow(self, expected: Sequence[schema.Within], zero: float) -> None:
         """Ask until every road that something is expected of has settled, or its watch has ended; at least once."""
-        pause, meant = SHORTEST_PAUSE, judged(expected, self.roads)
+        pause = SHORTEST_PAUSE
         while True:
             self.look("after", zero)
             now = self.clock.now()
+            meant = judged(expected, self.roads)
             if not any(self._waiting(within, road, now - zero) for road, within in meant.items()):
                 return
             self.clock.sleep(pause)

@@ -137,7 +137,7 @@ def test_no_scenario_is_left_out() -> None:
         for backend, verdict in zip(BACKENDS, verdicts, strict=True):
             assert verdict in ("holds", "holds in part", "cannot express")
             if verdict != "holds":
-                assert [line for line in lines(1, of) if line.startswith(f"- {of} on {backend}: cannot express: ")]
+                assert [line for line in lines(1, of) if re.match(rf"- {of} on [a-z, ]*\b{backend}\b.*: cannot", line)]
 
 
 def test_there_are_enough_of_each_kind() -> None:
