@@ -28,6 +28,11 @@ class Path:
     states: Mapping[str, str] | None
 
     @property
+    def concrete(self) -> bool:
+        """Whether it is named by its indices, and not by an alias, a data stream or a pattern."""
+        return set(self.name.split(",")) <= self.indices.keys()
+
+    @property
     def names(self) -> list[str]:
         """Everything that a role may name and that says something of the path."""
         found = {*self.name.split(","), *self.indices}

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 from arecall.errors import PolicyError
 from arecall.record import Finding
-from arecall_adapters.dls.documents import ID, IDS_AT_ONCE, Documents, Hit
+from arecall_adapters.dls.documents import IDS_AT_ONCE, Documents, Hit
 from arecall_adapters.dls.engine import Engine
-from arecall_adapters.dls.index import Path
+from arecall_adapters.dls.index import Path, resolve
 from arecall_adapters.dls.listing import Shown
-from arecall_adapters.dls.point_in_time import PointInTime
+from arecall_adapters.dls.point_in_time import ID, PointInTime
 from arecall_adapters.dls.wire import Refused, Requester, path
 
 GET = "get"
@@ -36,7 +36,7 @@ class OtherPath:
                 raise PolicyError(f"{main.name} stands for several indices, and nothing is fetched by id from several")
             return
         try:
-            self._pit = PointInTime.open(engine, name)
+            self._pit = PointInTime.open(engine, resolve(engine.wire, name))
         except Refused as refused:
             raise PolicyError(f"--compare-paths {name}: {refused}", "name indices, aliases, or get") from None
 
@@ -68,7 +68,7 @@ class OtherPath:
 
     def _shown(self, requester: Requester) -> Shown:
         if self._pit is not None:
-            return {(hit["_index"], hit[ID]) for page in self._pit.pages(requester) for hit in page}
+            return {(hit["_index"], hit[ID]) for page in self._pit.shown(requester) for hit in page}
         found: Shown = set()
         for index, table in self._documents.tables.items():
             ids = list(table)

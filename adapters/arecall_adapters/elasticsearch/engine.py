@@ -31,6 +31,7 @@ class ElasticsearchEngine(Engine):
     """One Elasticsearch cluster."""
 
     kind = "elasticsearch"
+    grants_by_name = True
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
