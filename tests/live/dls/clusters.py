@@ -115,6 +115,10 @@ class Cluster:
         else:
             self._patch("internalusers", dict.fromkeys(names))
 
+    def forget_users(self, names: Iterable[str]) -> None:
+        """Leave these alone: they are gone."""
+        self._users.difference_update(names)
+
     def remove_roles(self, names: Iterable[str]) -> None:
         if self.elastic:
             self.ask("DELETE", "/_security/role?refresh=true", {"names": list(names)})

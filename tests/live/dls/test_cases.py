@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-import servers
 from arecall_adapters.dls.wire import Refused
 from live.dls import cases
 from live.dls.clusters import Cluster, open_cluster
@@ -27,13 +26,6 @@ def elastic(elasticsearch: Server, tmp_path: Path) -> Iterator[Cluster]:
 def opened(opensearch: Server, tmp_path: Path) -> Iterator[Cluster]:
     with open_cluster(opensearch, "opensearch", tmp_path) as cluster:
         yield cluster
-
-
-@pytest.fixture(scope="module")
-def set_up() -> Iterator[Server]:
-    """An OpenSearch with settings that turn answers, which a node reads at its start only."""
-    with servers.opensearch(cases.SETTINGS) as server:
-        yield server
 
 
 @pytest.mark.parametrize(
@@ -67,10 +59,10 @@ def test_opensearch_shows_everyone_what_the_case_says(opened: Cluster, shared: P
 
 @pytest.mark.parametrize("name", cases.OPENSEARCH_SET)
 def test_opensearch_with_other_settings_shows_everyone_what_the_case_says(
-    set_up: Server, shared: Path, tmp_path: Path, name: str
+    opensearch_set: Server, shared: Path, tmp_path: Path, name: str
 ) -> None:
     case = cases.load(shared / "cases" / "opensearch", name)
-    with open_cluster(set_up, "opensearch", tmp_path) as cluster:
+    with open_cluster(opensearch_set, "opensearch", tmp_path) as cluster:
         agrees(cluster, case, [row for row in case["expected"] if row.get("when") != "default"])
 
 
