@@ -73,6 +73,10 @@ class Engine(abc.ABC):
     kind: str
     wire: Wire
 
+    grants_by_name: bool
+    """Whether a role grants the name that it holds and that name alone: what is then shown by an alias or a pattern is not what
+    is shown by the indices behind it, and a point in time knows these alone."""
+
     @abc.abstractmethod
     def about(self) -> About:
         """Say what is asked."""

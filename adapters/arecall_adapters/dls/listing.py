@@ -12,10 +12,10 @@ import numpy as np
 from arecall.decisions import Decision, Outcome
 from arecall.errors import IncompleteAnswer
 from arecall.record import Finding
-from arecall_adapters.dls.documents import ID, ORPHAN, Documents, Hit, outcome
+from arecall_adapters.dls.documents import ORPHAN, Documents, Hit, outcome
 from arecall_adapters.dls.engine import Engine
 from arecall_adapters.dls.findings import Positions
-from arecall_adapters.dls.point_in_time import PointInTime
+from arecall_adapters.dls.point_in_time import ID, PointInTime
 from arecall_adapters.dls.principals import Resolved, refusal
 from arecall_adapters.dls.wire import Refused, Requester
 
@@ -84,7 +84,7 @@ class Lister:
         shown: Shown = set()
         numbers: list[int] = []
         try:
-            for page in self._pit.pages(found.requester):
+            for page in self._pit.shown(found.requester):
                 numbers += self._numbers(page, found.requester)
                 if self._comparisons:
                     shown.update((hit["_index"], hit[ID]) for hit in page)

@@ -31,6 +31,7 @@ class ElasticsearchEngine(Engine):
     """One Elasticsearch cluster."""
 
     kind = "elasticsearch"
+    grants_by_name = True
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -249,17 +250,19 @@ class ElasticsearchEngine(Engine):
             self.wire.ask("DELETE", "/_security/role?refresh=true", {"names": list(names)})
 
     def remove_users(self, names: Sequence[str]) -> None:
-        """Delete each."""
+        """Delete each; the last makes all of it seen, for a list of users is a search."""
 
-        def remove(name: str) -> None:
+        def remove(name: str, refresh: str = "false") -> None:
             try:
-                self.wire.ask("DELETE", f"{path('_security', 'user', name)}?refresh=false")
+                self.wire.ask("DELETE", f"{path('_security', 'user', name)}?refresh={refresh}")
             except Refused as refused:
                 if refused.status != 404:
                     raise
 
         with ThreadPoolExecutor(WRITERS) as pool:
-            list(pool.map(remove, names))
+            list(pool.map(remove, names[:-1]))
+        for name in names[-1:]:
+            remove(name, "true")
 
     def _made(self, method: str, asked: str, body: Mapping[str, Any]) -> dict[str, Any]:
         try:
