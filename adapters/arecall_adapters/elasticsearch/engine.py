@@ -259,15 +259,17 @@ class ElasticsearchEngine(Engine):
     def remove_users(self, names: Sequence[str]) -> None:
         """Delete each."""
 
-        def remove(name: str) -> None:
+        def remove(name: str, refresh: str = "false") -> None:
             try:
-                self.wire.ask("DELETE", f"{path('_security', 'user', name)}?refresh=false")
+                self.wire.ask("DELETE", f"{path('_security', 'user', name)}?refresh={refresh}")
             except Refused as refused:
                 if refused.status != 404:
                     raise
 
         with ThreadPoolExecutor(WRITERS) as pool:
-            list(pool.map(remove, names))
+            list(pool.map(remove, names[:-1]))
+        if names:
+            remove(names[-1], "true")
 
     def _made(self, method: str, asked: str, body: Mapping[str, Any]) -> dict[str, Any]:
         try:

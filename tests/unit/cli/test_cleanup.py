@@ -11,7 +11,7 @@ import pytest
 
 from unit.cli.running import Run
 
-ADAPTER = '''
+ADAPTER = """
 import json, pathlib
 from arecall.adapter import AdapterSpec, Cleanup, Option, OptionKind
 from arecall.errors import BackendUnavailable
@@ -31,7 +31,7 @@ ADAPTER = AdapterSpec(
     "leaving", "an adapter that leaves things behind", dict, {},
     options=(PLACE, Option("index", "What is asked.")), cleanup=Cleanup((PLACE,), remove),
 )
-'''
+"""
 
 Cleanup = Callable[..., "subprocess.CompletedProcess[str]"]
 
