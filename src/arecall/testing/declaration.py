@@ -73,7 +73,9 @@ class Declaration(Kit):
             if option.secret and option.default
         ]
         taken = self.spec.cleanup.options if self.spec.cleanup is not None else ()
-        wrong += [f"{option.name} is taken by cleanup, and not among options" for option in taken if option.name not in names]
+        wrong += [
+            f"{option.name} is taken by cleanup, and not among options" for option in taken if option.name not in names
+        ]
         if wrong:
             pytest.fail("\n".join(wrong), pytrace=False)
 
