@@ -338,7 +338,7 @@ def within_process(name: str, empty: Empty) -> Callable[[str | None], AbstractCo
     @contextlib.contextmanager
     def sandbox(url: str | None) -> Iterator[Empty]:
         if url is not None:
-            raise UsageError(f"{name} runs in this process; it has no server, and {url!r} cannot be its address")
+            raise UsageError(f"{name} runs in this process; it has no server to be named")
         yield empty
 
     return sandbox

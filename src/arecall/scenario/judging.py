@@ -11,7 +11,16 @@ from typing import Literal
 from arecall.diff import ChangedPair, transition
 from arecall.record import Struct
 from arecall.scenario import recording, schema
-from arecall.scenario.expecting import Moved, Sets, expectation, expected_moves, expected_sets, roads_meant, stated
+from arecall.scenario.expecting import (
+    Moved,
+    Sets,
+    expectation,
+    expected_moves,
+    expected_sets,
+    judged,
+    roads_meant,
+    stated,
+)
 from arecall.scenario.explaining import Explained
 from arecall.scenario.loader import Loaded, load, seconds
 from arecall.scenario.measuring import held
@@ -311,12 +320,10 @@ def _timing(
             f"no road of {who} was watched" for who in concerned if sum(who in one for one in watched) < repetitions
         ]
         yield _check(name, "everyone concerned was watched", unwatched)
-    meant: dict[str, schema.Within] = {}
+    meant = judged(expect.within, sorted(by_road)) if concerned else {}
     # Where the stage changes nothing on this backend, by its nature, there is nothing to be seen soon or late.
     for within in expect.within if concerned else ():
-        matching = roads_meant(within, sorted(by_road))
-        meant |= dict.fromkeys(matching, within)
-        if not matching:
+        if not roads_meant(within, sorted(by_road)):
             what = f"{within.road or 'every road'} shows the change {_when(within)}"
             message = f"the backend has no road {within.road}" if within.road else "the backend has no road"
             yield Check(stage=name, what=what, status="cannot", message=message)
