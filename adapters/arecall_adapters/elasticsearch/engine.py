@@ -87,7 +87,7 @@ class ElasticsearchEngine(Engine):
             holders={
                 name: {key: user.get(key) for key in ("roles", "enabled", "metadata")}
                 for name, user in sorted(users.items())
-                if touching.keys() & set(user.get("roles") or [])
+                if touching.keys() & set(user.get("roles") or []) and not name.startswith(PREFIX)
             },
         )
 
@@ -201,14 +201,22 @@ class ElasticsearchEngine(Engine):
         return sorted({*(str(key["name"]) for key in keys), *(user for user in users if user.startswith(PREFIX))})
 
     def dismiss(self, names: Sequence[str]) -> None:
-        """Invalidate the keys and delete the users of these names."""
+        """Invalidate the keys and delete the users of these names; an account may remove keys of its own with lesser rights."""
         wanted = set(names)
-        keys = self.wire.ask("GET", f"/_security/api_key?name={PREFIX}*&active_only=true").get("api_keys") or []
-        ids = [key["id"] for key in keys if key["name"] in wanted]
-        if ids:
-            self.wire.ask("DELETE", "/_security/api_key", {"ids": ids})
-        users = self.wire.ask("GET", "/_security/user")
-        self.remove_users([user for user in users if user in wanted])
+        try:
+            for own in ("true", "false"):
+                asked = f"/_security/api_key?name={PREFIX}*&active_only=true&owner={own}"
+                ids = [k["id"] for k in self.wire.ask("GET", asked).get("api_keys") or [] if k["name"] in wanted]
+                if ids:
+                    self.wire.ask("DELETE", "/_security/api_key", {"ids": ids, "owner": own == "true"})
+            users = self.wire.ask("GET", "/_security/user")
+            self.remove_users([user for user in users if user in wanted])
+        except Refused as refused:
+            raise of_the_account(
+                refused,
+                "remove temporary principals",
+                "the cluster privilege manage_api_key, and for users manage_security",
+            ) from None
 
     # -- worlds -----------------------------------------------------------------------------------------------------------
 
@@ -261,8 +269,8 @@ class ElasticsearchEngine(Engine):
 
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(remove, names[:-1]))
-        for name in names[-1:]:
-            remove(name, "true")
+        if names:
+            remove(names[-1], "true")
 
     def _made(self, method: str, asked: str, body: Mapping[str, Any]) -> dict[str, Any]:
         try:
