@@ -13,7 +13,7 @@ from typing import Any
 
 from arecall.errors import BackendUnavailable, PolicyError
 from arecall_adapters.dls.engine import THIS_ROLE, About, Disabled, Engine, Identity, Policy, Unknown
-from arecall_adapters.dls.principals import PREFIX
+from arecall_adapters.dls.principals import PREFIX, unlicensed
 from arecall_adapters.dls.roles import matches
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester, Wire, api_key, basic, of_the_account, path
 
@@ -89,6 +89,11 @@ class ElasticsearchEngine(Engine):
                 for name, user in sorted(users.items())
                 if touching.keys() & set(user.get("roles") or []) and not name.startswith(PREFIX)
             },
+            ignored=frozenset(
+                name
+                for name, role in touching.items()
+                if (role.get("transient_metadata") or {}).get("enabled") is False
+            ),
         )
 
     def open_point_in_time(self, access_path: str, keep_alive: str, requester: Requester) -> str:
@@ -142,8 +147,13 @@ class ElasticsearchEngine(Engine):
         return ""
 
     def problem(self, policy: Policy, roles: Sequence[str], access_path: str) -> str:
-        """Nothing to find beforehand: a query that cannot be run fails the search itself."""
-        del policy, roles, access_path
+        """Look for roles that the licence does not cover: what is left of a user's roles would decide, and nobody be told.
+
+        A query that cannot be run fails the search itself.
+        """
+        del access_path
+        if ignored := sorted(policy.ignored & set(roles)):
+            raise unlicensed(f"the cluster ignores the role {ignored[0]}")
         return ""
 
     def unlicensed(self, refused: Refused) -> bool:
