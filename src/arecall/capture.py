@@ -29,7 +29,7 @@ BATCH = 200
 NAMED = 20
 """How many findings of a kind the record names."""
 
-REMEMBERED_IDS = 2_000_000
+REMEMBERED_IDS = 500_000
 """How many ids of collections that were converted are held on to, for when a collection is yielded again."""
 
 ATTEMPTS = 2

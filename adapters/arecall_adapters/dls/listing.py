@@ -20,7 +20,7 @@ from arecall_adapters.dls.point_in_time import PointInTime
 from arecall_adapters.dls.principals import Resolved, refusal
 from arecall_adapters.dls.wire import Refused, Requester
 
-REMEMBERED_IDS = 1_000_000
+REMEMBERED_IDS = 500_000
 """How many ids of authorized sets are remembered, so that principals who see the same share one."""
 
 NOBODY: Positions = np.empty(0, np.uint32)
