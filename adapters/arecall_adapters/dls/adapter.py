@@ -7,31 +7,36 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from arecall.adapter import Adapter, Listing, Progress, View
+from arecall.adapter import Adapter, Listing, Native, Progress, View
 from arecall.decisions import DENIED, Decision, Outcome
 from arecall.errors import BackendUnavailable, PolicyError, UsageError
 from arecall.record import Backend, Finding
 from arecall.record import Policy as PolicyRecord
 from arecall.world import Change, World, changed
 from arecall_adapters.dls import index as indices
+from arecall_adapters.dls import native as natives
 from arecall_adapters.dls import views
 from arecall_adapters.dls import wire as urls
 from arecall_adapters.dls import world as worlds
-from arecall_adapters.dls.documents import ID, IDS_AT_ONCE, Documents, Naming, outcome
+from arecall_adapters.dls.documents import IDS_AT_ONCE, Documents, Naming, outcome
 from arecall_adapters.dls.engine import Engine, Policy
 from arecall_adapters.dls.findings import Positions, absent, fewer_with_more_roles
 from arecall_adapters.dls.listing import Answer, Lister, more_than_everything
 from arecall_adapters.dls.paths import OtherPath
-from arecall_adapters.dls.point_in_time import PAGE, PointInTime, demand_whole
+from arecall_adapters.dls.point_in_time import ID, PAGE, PointInTime, demand_whole
 from arecall_adapters.dls.principals import Principals, Resolved, refusal
 from arecall_adapters.dls.projection import Parents, Projection
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester, of_the_account
 
 AHEAD = 4
 """How many principals, for each that is asked for at once, may be begun before one that takes long has its answer."""
+
+IN_ONE_STATE = "one point in time, as of the last refresh before it"
+ON_THE_PATH = "documents of one point in time; each principal is shown them as of the last refresh before it asks"
 
 READ = "the index privilege read on it, with no query and no field left out"
 
@@ -109,6 +114,7 @@ class DlsAdapter(Adapter):
         self._place = place
         self._image = image
         self._world: World | None = World() if place is not None else None
+        self._native: natives.Built | None = None
         self._view: State | None = None
         self._findings: list[Finding] = []
         self._opened_views: list[PointInTime] = []
@@ -127,39 +133,48 @@ class DlsAdapter(Adapter):
             view = self._opened()
         view.described = True
         about = self.engine.about()
-        policy = self.engine.policy(view.path.names) if spent else view.policy
+        path, policy = view.path, view.policy
         if spent:
+            # A point in time does not change; what is searched on the path itself does.
+            path = path if view.pit.stands_for_path else indices.resolve(self.engine.wire, path.name)
+            policy = self.engine.policy(path.names)
             self._dismiss()
         content = {"roles": policy.roles, "role_mappings": policy.mappings, "holders": policy.holders}
-        digest = _digest([content, about.settings, view.path.indices, view.path.aliases])
+        digest = _digest([content, about.settings, path.indices, path.aliases])
         settings: dict[str, Any] = {
             **about.settings,
             **content,
             "access_path": self.question.access_path,
-            "aliases": view.path.aliases,
+            "aliases": path.aliases,
             "document_id": str(view.naming),
-            "sequence_numbers": view.path.states or "may not be read",
+            "sequence_numbers": path.states or "may not be read",
         }
         if self._image:
             settings["image"] = self._image
         if policy.unreadable:
             settings["drift_unverifiable"] = policy.unreadable
+        elif path.states is None and not view.pit.stands_for_path:
+            settings["drift_unverifiable"] = (
+                f"sequence numbers of {path.name} may not be read; the privilege monitor lets them"
+            )
         return Backend(
             kind=self.engine.kind,
             version=about.version,
             identity=f"{self.engine.wire.url} {about.cluster}",
             missing_acl="deny",
             missing_identity="error",
-            policy=PolicyRecord(identity=dict(view.path.indices), digest=digest),
+            policy=PolicyRecord(identity=dict(path.indices), digest=digest),
             action=f"search {self.question.access_path}",
-            consistency="one point in time, as of the last refresh before it",
-            revision=None if policy.unreadable else _digest([digest, view.path.states]),
+            consistency=IN_ONE_STATE if view.pit.stands_for_path else ON_THE_PATH,
+            revision=None if "drift_unverifiable" in settings else _digest([digest, path.states]),
             settings=settings,
         )
 
     def principals(self) -> Sequence[str]:
         """The sets of roles, where those are asked about; a list of users would lack those of other realms."""
         self._demand_open()
+        if self._native is not None:
+            return sorted(self._native.principals)
         if self._world is not None:
             self.engine.about()  # the world is remembered here; that the cluster holds it no more must not go unnoticed
             return sorted(self._world.principals)
@@ -176,8 +191,11 @@ class DlsAdapter(Adapter):
         return list(self._read(view).ids)
 
     def method(self) -> str:
-        """Both roads search as the principal, in one point in time."""
-        return "search as the principal in one point in time"
+        """Both roads search as the principal: in one point in time, or on the path for the documents of one."""
+        view = self._view
+        if view is None or view.pit.stands_for_path:
+            return "search as the principal in one point in time"
+        return "search as the principal on the path, for the documents of one point in time"
 
     def findings(self) -> Sequence[Finding]:
         """What was odd in the last listing; see `findings`, `projection` and `paths`."""
@@ -302,12 +320,14 @@ class DlsAdapter(Adapter):
                     there.setdefault(document, set()).add((hit["_index"], hit[ID]))
                     places[hit["_index"], hit[ID]] = document
         shown: dict[str, int] = {}
-        for page in view.pit.pages(requester, query):
+        # By `_id`: a field may be hidden from the requester, whose query for it then finds nothing.
+        for page in view.pit.shown(requester, sorted({each for _, each in places})):
             for hit in page:
                 place = (hit["_index"], hit[ID])
-                if place not in places:
+                if place in places:
+                    shown[places[place]] = shown.get(places[place], 0) + 1
+                elif len(view.path.indices) == 1:  # in another index, the same `_id` is another document
                     raise more_than_everything(requester, "/".join(place))
-                shown[places[place]] = shown.get(places[place], 0) + 1
         return {
             document: outcome(shown.get(document, 0), len(there[document])) if document in there else DENIED
             for document in documents
@@ -325,7 +345,7 @@ class DlsAdapter(Adapter):
                 f"the capturing account does not see every document itself: {problem}", f"grant it {READ}"
             )
         try:
-            pit = PointInTime.open(self.engine, path.name, page=self.question.page)
+            pit = PointInTime.open(self.engine, path, page=self.question.page)
         except Refused as refused:
             raise of_the_account(refused, f"search {path.name}", READ) from None
         view = State(path, pit, self._naming(path), self.engine.policy(path.names))
@@ -371,11 +391,7 @@ class DlsAdapter(Adapter):
             PolicyError: this is no place for worlds, or it holds one.
             InputError: an id that the engine cannot hold.
         """
-        place = self._demand_place()
-        if self._world != World():
-            raise PolicyError(
-                "the index holds a world already", f"open a new one with arecall_adapters.{self.engine.kind}.empty()"
-            )
+        place = self._demand_empty()
         place.build(world)
         self._world = world
         return ""
@@ -388,6 +404,8 @@ class DlsAdapter(Adapter):
             InputError: an id that the engine cannot hold.
         """
         place = self._demand_place()
+        if self._native is not None:
+            raise UsageError("the index holds a native world, which takes native changes only")
         world = self._world or World()
         try:
             after = changed(world, change)
@@ -397,6 +415,46 @@ class DlsAdapter(Adapter):
         self._world = after
         self._dismiss()
         return ""
+
+    def provision_native(self, native: Native) -> str:
+        """Build a world in the engine's own terms, which closing removes: see `native.Start`.
+
+        Raises:
+            UsageError: the world has another form, or names a role or user that there is not.
+            PolicyError: this is no place for worlds, or it holds one; the engine does not take it, or is set otherwise.
+            InputError: documents that the engine does not take.
+        """
+        place = self._demand_empty()
+        world = natives.read(native, self.engine.kind)
+        self._native = natives.Built(place)
+        with self._taken():
+            self._native.build(world)
+        self.asking.credentials = self._native.keys
+        self._dismiss()
+        return ""
+
+    def apply_native(self, change: Mapping[str, Any]) -> str:
+        """Put or delete roles, users and documents: see `native.Edit`; the next search sees it.
+
+        Raises:
+            UsageError: there is no native world, or the change has another form or names what there is not.
+            PolicyError: the engine does not take it.
+        """
+        self._demand_place()
+        if self._native is None:
+            raise UsageError("native changes are for a native world, and there is none")
+        with self._taken():
+            self._native.alter(natives.read_change(change, self.engine.kind))
+        self._dismiss()
+        return ""
+
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
+        """Tell what the engine says of a world that it does not take."""
+        try:
+            yield
+        except Refused as refused:
+            raise PolicyError(f"the engine does not take the native world: {refused}", "correct the scenario") from None
 
     def search(self, principal: str, query: str, k: int) -> Sequence[str]:
         """Return the first `k` documents that the engine ranks for the words of `query`, asked as `principal`.
@@ -443,7 +501,7 @@ class DlsAdapter(Adapter):
         if resolved.requester is None:
             return found
         name, requester = self.question.access_path, resolved.requester
-        pit = PointInTime.open(self.engine, name, page=self.question.page)
+        pit = PointInTime.open(self.engine, indices.resolve(self.engine.wire, name), page=self.question.page)
         self._opened_views.append(pit)
         found |= {
             "search": views.search(self.engine, name, requester),
@@ -469,6 +527,8 @@ class DlsAdapter(Adapter):
             for pit in self._opened_views:
                 pit.close()
             self.asking.close()
+            if self._native is not None:
+                self._native.clear()
             if self._place is not None:
                 self._place.clear()
         except (Refused, BackendUnavailable):
@@ -478,6 +538,14 @@ class DlsAdapter(Adapter):
             self.engine.wire.close()
             for call in self._on_close:
                 call()
+
+    def _demand_empty(self) -> worlds.Place:
+        place = self._demand_place()
+        if self._native is not None or self._world != World():
+            raise PolicyError(
+                "the index holds a world already", f"open a new one with arecall_adapters.{self.engine.kind}.empty()"
+            )
+        return place
 
     def _demand_place(self) -> worlds.Place:
         self._demand_open()

@@ -13,10 +13,10 @@ import numpy as np
 from arecall.decisions import Decision, Outcome
 from arecall.errors import IncompleteAnswer
 from arecall.record import Finding
-from arecall_adapters.dls.documents import ID, ORPHAN, Documents, Hit, outcome
+from arecall_adapters.dls.documents import ORPHAN, Documents, Hit, outcome
 from arecall_adapters.dls.engine import Engine
 from arecall_adapters.dls.findings import Positions
-from arecall_adapters.dls.point_in_time import PointInTime
+from arecall_adapters.dls.point_in_time import ID, PointInTime
 from arecall_adapters.dls.principals import Resolved, refusal
 from arecall_adapters.dls.wire import Refused, Requester
 
@@ -89,7 +89,7 @@ class Lister:
         shown: Shown = set()
         numbers: list[Numbers] = []
         try:
-            for page in self._pit.pages(found.requester):
+            for page in self._pit.shown(found.requester):
                 numbers.append(self._numbers(page, found.requester))
                 if self._comparisons:
                     shown.update((hit["_index"], hit[ID]) for hit in page)
@@ -125,7 +125,7 @@ class Lister:
         return Answer(undecided=dict.fromkeys(self._universe, found.outcome), findings=findings)
 
     def _answer(self, principal: str, numbers: Sequence[Numbers], findings: Sequence[Finding]) -> Answer:
-        of_documents = np.concatenate(numbers)
+        of_documents = np.concatenate([np.empty(0, np.int64), *numbers])
         counts = np.bincount(of_documents[of_documents != ORPHAN], minlength=len(self._parts))
         if np.any(counts > self._parts):
             twice = self._documents.ids[int(np.argmax(counts > self._parts))]

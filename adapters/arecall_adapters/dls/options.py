@@ -120,7 +120,8 @@ def open_adapter(engine: Engine, options: Mapping[str, Any]) -> DlsAdapter:
     """
     from arecall import inputs
     from arecall_adapters.dls.adapter import DlsAdapter, Question
-    from arecall_adapters.dls.documents import ID, Naming
+    from arecall_adapters.dls.documents import Naming
+    from arecall_adapters.dls.point_in_time import ID
     from arecall_adapters.dls.principals import Principals
     from arecall_adapters.dls.projection import Parents
 

@@ -31,6 +31,7 @@ class ElasticsearchEngine(Engine):
     """One Elasticsearch cluster."""
 
     kind = "elasticsearch"
+    grants_by_name = True
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -153,11 +154,28 @@ class ElasticsearchEngine(Engine):
         """Make one that expires in an hour; it keeps what its owner may read now."""
         name = f"{PREFIX}{int(time.time()):x}-{secrets.token_hex(4)}-own"
         try:
-            body = {"name": name, "expiration": "1h", "metadata": {"made_by": "arecall"}}
-            key = self.wire.ask("POST", "/_security/api_key?refresh=true", body, requester=requester)
+            return self._key(name, requester, {})
         except Refused:
             return None
-        return Requester(requester.name, api_key(f"{key['id']}:{key['api_key']}"))
+
+    def make_key(self, name: str, owner: Requester, descriptors: Mapping[str, Any]) -> Requester:
+        """Make one that expires in an hour."""
+        try:
+            return self._key(name, owner, descriptors)
+        except Refused as refused:
+            raise PolicyError(
+                f"{owner.name} may make no API key ({refused})", "give it the cluster privilege manage_own_api_key"
+            ) from None
+
+    def _key(self, name: str, owner: Requester, descriptors: Mapping[str, Any]) -> Requester:
+        body = {
+            "name": name,
+            "expiration": "1h",
+            "role_descriptors": descriptors,
+            "metadata": {"made_by": "arecall"},
+        }
+        key = self.wire.ask("POST", "/_security/api_key?refresh=true", body, requester=owner)
+        return Requester(owner.name, api_key(f"{key['id']}:{key['api_key']}"))
 
     # -- temporary principals ---------------------------------------------------------------------------------------------
 
@@ -234,18 +252,26 @@ class ElasticsearchEngine(Engine):
             }
             for name, query in roles.items()
         }
-        answer = self._made("POST", "/_security/role?refresh=true", {"roles": body})
+        self.put_descriptors(body)
+
+    def put_descriptors(self, roles: Mapping[str, Any]) -> None:
+        """Put them all at once."""
+        answer = self._made("POST", "/_security/role?refresh=true", {"roles": roles})
         if errors := answer.get("errors"):
             raise PolicyError(f"the cluster did not take the roles: {json.dumps(errors)[:600]}", "see what it says")
 
-    def put_users(self, users: Mapping[str, Sequence[str]]) -> None:
+    def put_users(
+        self, users: Mapping[str, Sequence[str]], more: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
         """Put each, with the hash of a password that nobody knows."""
         waiting = list(users.items())
 
         def put(user: tuple[str, Sequence[str]], refresh: str = "false") -> None:
             name, roles = user
             asked = f"{path('_security', 'user', name)}?refresh={refresh}"
-            self._made("PUT", asked, {"password_hash": _nobodys_hash(), "roles": list(roles)})
+            self._made(
+                "PUT", asked, {**(more or {}).get(name, {}), "password_hash": _nobodys_hash(), "roles": list(roles)}
+            )
 
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(put, waiting[:-1]))
@@ -257,7 +283,7 @@ class ElasticsearchEngine(Engine):
             self.wire.ask("DELETE", "/_security/role?refresh=true", {"names": list(names)})
 
     def remove_users(self, names: Sequence[str]) -> None:
-        """Delete each."""
+        """Delete each; the last makes all of it seen, for a list of users is a search."""
 
         def remove(name: str, refresh: str = "false") -> None:
             try:

@@ -37,6 +37,7 @@ class OpenSearchEngine(Engine):
     """
 
     kind = "opensearch"
+    grants_by_name = False
 
     def __init__(self, wire: Wire, overrides: str = UNTOLD) -> None:
         self.wire = wire
@@ -192,6 +193,11 @@ class OpenSearchEngine(Engine):
         del requester
         return None
 
+    def make_key(self, name: str, owner: Requester, descriptors: Mapping[str, Any]) -> Requester:
+        """Refuse: there are none here."""
+        del owner, descriptors
+        raise UsageError(f"{name}: OpenSearch's security plugin has no API keys that this makes")
+
     # -- temporary principals ---------------------------------------------------------------------------------------------
 
     def roles_of(self, names: Sequence[str]) -> Mapping[str, Any]:
@@ -250,8 +256,7 @@ class OpenSearchEngine(Engine):
 
     def put_roles(self, roles: Mapping[str, str], index: str) -> None:
         """Put them all at once."""
-        self._patched(
-            "roles",
+        self.put_descriptors(
             {
                 name: {
                     "index_permissions": [
@@ -259,15 +264,25 @@ class OpenSearchEngine(Engine):
                     ]
                 }
                 for name, query in roles.items()
-            },
+            }
         )
 
-    def put_users(self, users: Mapping[str, Sequence[str]]) -> None:
+    def put_descriptors(self, roles: Mapping[str, Any]) -> None:
+        """Put them all at once."""
+        self._patched("roles", roles)
+
+    def put_users(
+        self, users: Mapping[str, Sequence[str]], more: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
         """Put them all at once, with hashes of passwords that nobody knows."""
         self._patched(
             "internalusers",
             {
-                name: {"hash": _nobodys_hash(), "opendistro_security_roles": list(roles)}
+                name: {
+                    **(more or {}).get(name, {}),
+                    "hash": _nobodys_hash(),
+                    "opendistro_security_roles": list(roles),
+                }
                 for name, roles in users.items()
             },
         )
