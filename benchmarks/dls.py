@@ -20,7 +20,8 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+import tracemalloc
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -84,9 +85,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Cost:
-    """What it took: wall time in seconds, requests for pages, all requests, and the process's peak of memory in MiB."""
+    """What it took: seconds on the clock and of the process's CPU, requests for pages, all requests, peak memory in MiB."""
 
     seconds: float
+    cpu: float
     pages: int
     requests: int
     memory: float
@@ -143,19 +145,19 @@ class Bare:
 def by_hand(task: Task) -> Cost:
     """Fetch all pages: everything once, then each principal's."""
     bare = Bare(task)
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     bare.open()
     everything = bare.everything()
     number = {document: at for at, document in enumerate(everything)}
     with ThreadPoolExecutor(CONCURRENCY) as pool:
         found = [frozenset(map(number.__getitem__, ids)) for ids in pool.map(bare.everything, task.people)]
     bare.close()
-    seconds = time.perf_counter() - started
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     memory = _peak()
     for at, numbers in enumerate(found):
         assert {everything[each] for each in numbers} == task.expected(at)
     pages = sum("/_search?" in path for path in bare.asked)
-    return Cost(seconds, pages, len(bare.asked), memory)
+    return Cost(seconds, cpu, pages, len(bare.asked), memory)
 
 
 class Counting:
@@ -173,8 +175,8 @@ class Counting:
         self.wire.close()
 
 
-def by_adapter(task: Task) -> Cost:
-    """Take a snapshot of all of it."""
+def by_adapter(task: Task, *, check: bool = True) -> Cost:
+    """Take a snapshot of all of it; `check` holds it against what is known."""
     module = elasticsearch if task.engine == "elasticsearch" else opensearch
     options = {
         "url": task.url,
@@ -185,16 +187,16 @@ def by_adapter(task: Task) -> Cost:
     }
     with module.connect(options) as adapter:
         wire = adapter.engine.wire = Counting(adapter.engine.wire)
-        started = time.perf_counter()
+        started, cpu = time.perf_counter(), time.process_time()
         taken = capture(adapter, task.people, adapter.documents(), sample=0)
-    seconds = time.perf_counter() - started
+    seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
     memory = _peak()
     assert taken.record.drift == "none_seen"
     assert len(taken.documents) == task.documents
-    for number, person in enumerate(task.people):
+    for number, person in enumerate(task.people if check else ()):
         assert set(taken.authorized(person)) == task.expected(number), person
     pages = sum(path.startswith("/_search?") for path in wire.asked)
-    return Cost(seconds, pages, len(wire.asked), memory)
+    return Cost(seconds, cpu, pages, len(wire.asked), memory)
 
 
 def _peak() -> float:
@@ -207,10 +209,22 @@ def _peak() -> float:
 SIDES = {"bare": by_hand, "adapter": by_adapter}
 
 
-def measured(task: Task, side: str) -> Cost:
-    """Let one side do it, in a process of its own, so that neither finds anything warm and memory is its own."""
+def allocated(task: Task) -> float:
+    """Take the snapshot once more, slowly, and return the most that was allocated at once, in MiB."""
+    tracemalloc.start()
+    by_adapter(task, check=False)
+    return tracemalloc.get_traced_memory()[1] / 2**20
+
+
+def apart(job: Callable[[Task], Any], task: Task) -> Any:
+    """Do it in a process of its own, so that nobody finds anything warm and memory is its own."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as process:
-        cost = process.submit(SIDES[side], task).result()
+        return process.submit(job, task).result()
+
+
+def measured(task: Task, side: str) -> Cost:
+    """Let one side do it."""
+    cost: Cost = apart(SIDES[side], task)
     assert cost.pages == task.pages, (side, cost.pages, task.pages)
     return cost
 
@@ -227,6 +241,7 @@ def compare(task: Task, rounds: int) -> float:
         seconds = sorted(cost.seconds for cost in its)
         print(
             f"  {side:8}{statistics.median(seconds):8.2f} s  ({seconds[0]:.2f} to {seconds[-1]:.2f})"
+            f"{statistics.median(cost.cpu for cost in its):8.2f} s of CPU"
             f"{its[0].requests:6} requests{max(cost.memory for cost in its):7.0f} MiB"
         )
     middle = {side: statistics.median(cost.seconds for cost in its) for side, its in costs.items()}
@@ -235,10 +250,11 @@ def compare(task: Task, rounds: int) -> float:
     print(
         f"  ratio {ratio:5.2f} (of the fastest {fastest:.2f}; limit {LIMIT})   {rounds} rounds, concurrency {CONCURRENCY}"
     )
-    few = measured(replace(task, principals=min(FEW, task.principals)), "adapter")
+    few = replace(task, principals=min(FEW, task.principals))
     print(
-        f"  peak memory of the adapter: {few.memory:.0f} MiB for {min(FEW, task.principals)} principals,"
-        f" {max(cost.memory for cost in costs['adapter']):.0f} MiB for {task.principals}",
+        f"  memory of the adapter for {few.principals} and {task.principals} principals: peak of the process"
+        f" {measured(few, 'adapter').memory:.0f} and {max(cost.memory for cost in costs['adapter']):.0f} MiB,"
+        f" of its allocations {apart(allocated, few):.0f} and {apart(allocated, task):.0f} MiB",
         flush=True,
     )
     return ratio

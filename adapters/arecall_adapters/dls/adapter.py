@@ -32,6 +32,9 @@ from arecall_adapters.dls.principals import Principals, Resolved, refusal
 from arecall_adapters.dls.projection import Parents, Projection
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester, of_the_account
 
+AHEAD = 4
+"""How many principals, for each that is asked for at once, may be begun before one that takes long has its answer."""
+
 IN_ONE_STATE = "one point in time, as of the last refresh before it"
 ON_THE_PATH = "documents of one point in time; each principal is shown them as of the last refresh before it asks"
 
@@ -49,6 +52,7 @@ class State:
         policy: the roles that say anything of the path, when it was opened.
         documents: all that lies in it, once it was read.
         listed: whether principals were listed in it.
+        described: whether it was said what is asked in it.
     """
 
     path: indices.Path
@@ -57,6 +61,7 @@ class State:
     policy: Policy
     documents: Documents | None = None
     listed: bool = False
+    described: bool = False
 
 
 @dataclass(frozen=True)
@@ -123,8 +128,10 @@ class DlsAdapter(Adapter):
         self._demand_open()
         view = self._view
         spent = view is not None and view.listed
-        if view is None or not spent:
+        # One that was opened for `documents` is the one that is listed next. What is described twice is looked at anew.
+        if view is None or (view.described and not spent):
             view = self._opened()
+        view.described = True
         about = self.engine.about()
         path, policy = view.path, view.policy
         if spent:
@@ -262,13 +269,13 @@ class DlsAdapter(Adapter):
         return made
 
     def _several(self, one: Callable[[str], Answer], principals: Sequence[str]) -> Iterator[tuple[str, Answer]]:
-        """Ask for some principals at a time, in order; no more answers are held than are under way."""
+        """Ask for some principals at a time, and answer in order; few answers are held until their turn comes."""
         waiting: deque[tuple[str, Future[Answer]]] = deque()
         with ThreadPoolExecutor(self.question.concurrency) as pool:
             try:
                 for principal in principals:
                     waiting.append((principal, pool.submit(one, principal)))
-                    if len(waiting) > self.question.concurrency:
+                    if len(waiting) > AHEAD * self.question.concurrency:
                         asked, future = waiting.popleft()
                         yield asked, future.result()
                 while waiting:

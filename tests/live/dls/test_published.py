@@ -95,8 +95,17 @@ class Cluster:
             "page_size": 500,
         }
         with module.connect(options) as adapter:
+            states: list[str] = []
+            opened = adapter.engine.open_point_in_time
+
+            def counted(access_path: str, *rest: Any) -> str:
+                states.append(access_path)
+                return str(opened(access_path, *rest))
+
+            adapter.engine.open_point_in_time = counted
             assert sorted(adapter.documents()) == sorted(documents)
             snapshot = capture(adapter, users, documents, sample=500)
+        assert states == [index]  # the universe, the listing and the sample: all in one
         assert snapshot.record.drift == "none_seen"
         assert not snapshot.record.findings
         return snapshot
