@@ -31,7 +31,12 @@ scopes = st.builds(
 folder = st.none() | st.sampled_from(FOLDERS)
 
 
-def documents(chunks: Sequence[str]) -> st.SearchStrategy[schema.Document]:
+nobody = st.just(schema.Subjects())
+
+
+def documents(
+    chunks: Sequence[str], excluded: st.SearchStrategy[schema.Subjects] = subjects
+) -> st.SearchStrategy[schema.Document]:
     """Documents of all kinds, with some of these chunks."""
     return st.builds(
         schema.Document,
@@ -39,13 +44,13 @@ def documents(chunks: Sequence[str]) -> st.SearchStrategy[schema.Document]:
         folder=folder,
         attributes=attributes,
         readers=subjects,
-        excluded=subjects,
+        excluded=excluded,
         text=st.sampled_from(("", "one", "two")),
         chunks=st.dictionaries(st.sampled_from(chunks), st.sampled_from(("part", "piece"))) if chunks else st.just({}),
     )
 
 
-def worlds() -> st.SearchStrategy[schema.World]:
+def worlds(excluded: st.SearchStrategy[schema.Subjects] = subjects) -> st.SearchStrategy[schema.World]:
     """Worlds in which groups nest (each within those after it, so that there is no cycle)."""
     return st.builds(
         schema.World,
@@ -64,11 +69,11 @@ def worlds() -> st.SearchStrategy[schema.World]:
         roles=st.fixed_dictionaries({role: st.builds(schema.Role, to=subjects, gives=scopes) for role in ROLES}),
         folders=st.fixed_dictionaries(
             {
-                "top": st.builds(schema.Folder, readers=subjects, excluded=subjects),
+                "top": st.builds(schema.Folder, readers=subjects, excluded=excluded),
                 "sub": st.builds(schema.Folder, within=st.none() | st.just("top"), readers=subjects),
             }
         ),
-        documents=st.fixed_dictionaries({name: documents((f"{name}/1", f"{name}/2")) for name in DOCUMENTS}),
+        documents=st.fixed_dictionaries({name: documents((f"{name}/1", f"{name}/2"), excluded) for name in DOCUMENTS}),
     )
 
 

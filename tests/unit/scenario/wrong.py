@@ -122,7 +122,7 @@ class KeepsTheAccessOfWhatItDeletes(MemoryAdapter):
 class Behind(MemoryAdapter):
     """Reads from a copy that learns of members who left `lag` seconds late."""
 
-    lag = 20.0
+    lag = 40.0
 
     def __init__(self, time: Time) -> None:
         super().__init__()
