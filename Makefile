@@ -8,10 +8,10 @@ BIN := $(VENV)/bin
 DEMO := scenarios/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench images clean
+.PHONY: help demo test lint format bench images scenarios clean
 
 help: ## Say what there is to make
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(BIN)/arecall: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "arecall needs Python 3.11 or newer: make PYTHON=python3.12 ...")'
@@ -60,10 +60,15 @@ bench: $(VENV)/.dev ## Compare speed with the peers, side by side
 	$(BIN)/python benchmarks/library.py
 	$(BIN)/python benchmarks/casbin.py
 	$(BIN)/python benchmarks/openfga.py
+	$(BIN)/python benchmarks/dls.py
 
 images: $(VENV)/.dev ## Pull the images of live backends; build what cannot be pulled
 	@docker/engine.sh
 	$(BIN)/python -m arecall_adapters.containers
+
+scenarios: $(VENV)/.dev ## Replay all shipped scenarios on all backends, on servers for the time being
+	@docker/engine.sh
+	$(BIN)/arecall replay scenarios/*/*.yaml --backend openfga,casbin,elasticsearch,opensearch
 
 clean: ## Remove the virtual environment, caches and results
 	rm -rf $(VENV) $(VENV)-casbin $(OUT) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

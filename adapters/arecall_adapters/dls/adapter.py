@@ -7,16 +7,18 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from arecall.adapter import Adapter, Listing, Progress, View
+from arecall.adapter import Adapter, Listing, Native, Progress, View
 from arecall.decisions import DENIED, Decision, Outcome
 from arecall.errors import BackendUnavailable, PolicyError, UsageError
 from arecall.record import Backend, Finding
 from arecall.record import Policy as PolicyRecord
 from arecall.world import Change, World, changed
 from arecall_adapters.dls import index as indices
+from arecall_adapters.dls import native as natives
 from arecall_adapters.dls import views
 from arecall_adapters.dls import wire as urls
 from arecall_adapters.dls import world as worlds
@@ -107,6 +109,7 @@ class DlsAdapter(Adapter):
         self._place = place
         self._image = image
         self._world: World | None = World() if place is not None else None
+        self._native: natives.Built | None = None
         self._view: State | None = None
         self._findings: list[Finding] = []
         self._opened_views: list[PointInTime] = []
@@ -163,6 +166,8 @@ class DlsAdapter(Adapter):
     def principals(self) -> Sequence[str]:
         """The sets of roles, where those are asked about; a list of users would lack those of other realms."""
         self._demand_open()
+        if self._native is not None:
+            return sorted(self._native.principals)
         if self._world is not None:
             self.engine.about()  # the world is remembered here; that the cluster holds it no more must not go unnoticed
             return sorted(self._world.principals)
@@ -379,11 +384,7 @@ class DlsAdapter(Adapter):
             PolicyError: this is no place for worlds, or it holds one.
             InputError: an id that the engine cannot hold.
         """
-        place = self._demand_place()
-        if self._world != World():
-            raise PolicyError(
-                "the index holds a world already", f"open a new one with arecall_adapters.{self.engine.kind}.empty()"
-            )
+        place = self._demand_empty()
         place.build(world)
         self._world = world
         return ""
@@ -396,6 +397,8 @@ class DlsAdapter(Adapter):
             InputError: an id that the engine cannot hold.
         """
         place = self._demand_place()
+        if self._native is not None:
+            raise UsageError("the index holds a native world, which takes native changes only")
         world = self._world or World()
         try:
             after = changed(world, change)
@@ -405,6 +408,46 @@ class DlsAdapter(Adapter):
         self._world = after
         self._dismiss()
         return ""
+
+    def provision_native(self, native: Native) -> str:
+        """Build a world in the engine's own terms, which closing removes: see `native.Start`.
+
+        Raises:
+            UsageError: the world has another form, or names a role or user that there is not.
+            PolicyError: this is no place for worlds, or it holds one; the engine does not take it, or is set otherwise.
+            InputError: documents that the engine does not take.
+        """
+        place = self._demand_empty()
+        world = natives.read(native, self.engine.kind)
+        self._native = natives.Built(place)
+        with self._taken():
+            self._native.build(world)
+        self.asking.credentials = self._native.keys
+        self._dismiss()
+        return ""
+
+    def apply_native(self, change: Mapping[str, Any]) -> str:
+        """Put or delete roles, users and documents: see `native.Edit`; the next search sees it.
+
+        Raises:
+            UsageError: there is no native world, or the change has another form or names what there is not.
+            PolicyError: the engine does not take it.
+        """
+        self._demand_place()
+        if self._native is None:
+            raise UsageError("native changes are for a native world, and there is none")
+        with self._taken():
+            self._native.alter(natives.read_change(change, self.engine.kind))
+        self._dismiss()
+        return ""
+
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
+        """Tell what the engine says of a world that it does not take."""
+        try:
+            yield
+        except Refused as refused:
+            raise PolicyError(f"the engine does not take the native world: {refused}", "correct the scenario") from None
 
     def search(self, principal: str, query: str, k: int) -> Sequence[str]:
         """Return the first `k` documents that the engine ranks for the words of `query`, asked as `principal`.
@@ -477,6 +520,8 @@ class DlsAdapter(Adapter):
             for pit in self._opened_views:
                 pit.close()
             self.asking.close()
+            if self._native is not None:
+                self._native.clear()
             if self._place is not None:
                 self._place.clear()
         except (Refused, BackendUnavailable):
@@ -486,6 +531,14 @@ class DlsAdapter(Adapter):
             self.engine.wire.close()
             for call in self._on_close:
                 call()
+
+    def _demand_empty(self) -> worlds.Place:
+        place = self._demand_place()
+        if self._native is not None or self._world != World():
+            raise PolicyError(
+                "the index holds a world already", f"open a new one with arecall_adapters.{self.engine.kind}.empty()"
+            )
+        return place
 
     def _demand_place(self) -> worlds.Place:
         self._demand_open()

@@ -140,6 +140,18 @@ class Engine(abc.ABC):
     def own_key(self, requester: Requester) -> Requester | None:
         """Make an API key as `requester`, which holds the roles of now; None where that is not possible."""
 
+    @abc.abstractmethod
+    def make_key(self, name: str, owner: Requester, descriptors: Mapping[str, Any]) -> Requester:
+        """Make an API key called `name` as `owner`, narrowed by role descriptors if there are any.
+
+        Raises:
+            UsageError: the engine has no API keys.
+            PolicyError: the owner may make none.
+        """
+
+    def measure_overrides(self, access_path: str) -> None:  # noqa: B027 -- only where a role without a query is read in two ways
+        """Find out by trying what no API tells of how roles without a query are read."""
+
     # -- temporary principals ---------------------------------------------------------------------------------------------
 
     @abc.abstractmethod
@@ -165,8 +177,21 @@ class Engine(abc.ABC):
         """Make or change roles that may read `index`, each under its query, in which `THIS_ROLE` is its name."""
 
     @abc.abstractmethod
-    def put_users(self, users: Mapping[str, Sequence[str]]) -> None:
-        """Make or change users, each with its roles; nobody can log in as them, only be asked for."""
+    def put_descriptors(self, roles: Mapping[str, Any]) -> None:
+        """Make or change roles by their descriptors, verbatim.
+
+        Raises:
+            PolicyError: the engine does not take one.
+        """
+
+    @abc.abstractmethod
+    def put_users(
+        self, users: Mapping[str, Sequence[str]], more: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
+        """Make or change users, each with its roles; nobody can log in as them, only be asked for.
+
+        `more` is what else the engine keeps of them, in its own terms.
+        """
 
     @abc.abstractmethod
     def remove_roles(self, names: Sequence[str]) -> None:

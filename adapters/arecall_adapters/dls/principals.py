@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,6 +57,7 @@ class Principals:
     temporary: bool = False
     _made: dict[str, Requester] = field(default_factory=dict)
     _names: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _run: str = field(default_factory=lambda: f"{PREFIX}{int(time.time()):x}-{secrets.token_hex(4)}")
 
     def demand(self, principals: Sequence[str]) -> None:
@@ -120,17 +122,19 @@ class Principals:
         return self.engine.as_user(self.user(principal))
 
     def _held(self, principal: str) -> Requester:
-        made = self._made.get(principal)
-        if made is None:
-            wanted = self.role_sets[principal]
-            roles = self.engine.roles_of(wanted)
-            missing = [role for role in wanted if role not in roles]
-            if missing:
-                raise PolicyError(f"there is no role {missing[0]!r} (of {principal!r})", "check --roles")
-            name = f"{self._run}-{len(self._names)}"
-            # Noted before it is made: what was made, and not answered for, is removed too.
-            self._names.append(name)
-            made = self._made[principal] = self.engine.hold(name, roles)
+        with self._lock:
+            return self._made.get(principal) or self._make(principal)
+
+    def _make(self, principal: str) -> Requester:
+        wanted = self.role_sets[principal]
+        roles = self.engine.roles_of(wanted)
+        missing = [role for role in wanted if role not in roles]
+        if missing:
+            raise PolicyError(f"there is no role {missing[0]!r} (of {principal!r})", "check --roles")
+        name = f"{self._run}-{len(self._names)}"
+        # Noted before it is made: what was made, and not answered for, is removed too.
+        self._names.append(name)
+        made = self._made[principal] = self.engine.hold(name, roles)
         return made
 
 

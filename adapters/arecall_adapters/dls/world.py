@@ -50,7 +50,7 @@ class Place:
     name: str = field(default_factory=lambda: f"arecall-world-{secrets.token_hex(6)}")
     _roles: set[str] = field(default_factory=set)
     _users: set[str] = field(default_factory=set)
-    _made: bool = False
+    _indices: list[str] = field(default_factory=list)
 
     def user(self, principal: str) -> str:
         """What the user of a principal is called: any id has a name that each engine can hold, and no two share one."""
@@ -62,9 +62,13 @@ class Place:
 
     def make(self) -> None:
         """Make the empty index."""
+        self.make_another(self.name, MAPPINGS)
+
+    def make_another(self, name: str, mappings: Mapping[str, Any]) -> None:
+        """Make a further index."""
         settings = {"number_of_shards": 2, "number_of_replicas": 0}
-        self.engine.wire.ask("PUT", path(self.name), {"settings": settings, "mappings": MAPPINGS})
-        self._made = True
+        self.engine.wire.ask("PUT", path(name), {"settings": settings, "mappings": mappings})
+        self._indices.append(name)
 
     def build(self, world: World) -> None:
         """Put `world` into the empty place.
@@ -83,16 +87,56 @@ class Place:
 
     def clear(self) -> None:
         """Remove all of it."""
-        if self._made:
-            self._made = False
+        while self._indices:
             try:
-                self.engine.wire.ask("DELETE", path(self.name))
+                self.engine.wire.ask("DELETE", path(self._indices.pop()))
             except Refused as refused:
                 if refused.status != 404:
                     raise
         self.engine.remove_users(sorted(self._users))
         self.engine.remove_roles(sorted(self._roles))
         self._users, self._roles = set(), set()
+
+    # -- in the engine's own terms ----------------------------------------------------------------------------------------
+
+    def put_named_roles(self, descriptors: Mapping[str, Any]) -> None:
+        """Make or change roles by their descriptors."""
+        if descriptors:
+            roles = {self._named(name): descriptor for name, descriptor in descriptors.items()}
+            self._roles.update(roles)
+            self.engine.put_descriptors(roles)
+
+    def delete_named_roles(self, names: Sequence[str]) -> None:
+        """Delete roles."""
+        self.engine.remove_roles([self._named(name) for name in names])
+
+    def put_named_users(self, users: Mapping[str, Mapping[str, Any]]) -> None:
+        """Make or change the users of principals: their `roles`, and what else the engine keeps of one."""
+        if users:
+            held = {
+                self.user(name): [self._named(role) for role in user.get("roles", [])] for name, user in users.items()
+            }
+            more = {self.user(name): {k: v for k, v in user.items() if k != "roles"} for name, user in users.items()}
+            self._users.update(held)
+            self.engine.put_users(held, more)
+
+    def index(self, name: str, documents: Mapping[str, Mapping[str, Any]], gone: Sequence[str] = ()) -> None:
+        """Index documents as they are, and delete others.
+
+        Raises:
+            InputError: names each that the engine does not take.
+        """
+        operations: list[Mapping[str, Any]] = []
+        for document, source in documents.items():
+            operations += [{"index": {"_index": name, "_id": document}}, source]
+        operations += [{"delete": {"_index": name, "_id": document}} for document in gone]
+        for start in range(0, len(operations), 2 * BULK):
+            self._bulk(operations[start : start + 2 * BULK])
+
+    def _named(self, role: str) -> str:
+        return f"{self.name}-{role}"
+
+    # -- in ours ----------------------------------------------------------------------------------------------------------
 
     def _put_roles(self, world: World) -> None:
         subjects: list[Group | Everyone] = [Everyone(), *map(Group, _groups(world))]
@@ -116,13 +160,8 @@ class Place:
 
     def _put_documents(self, before: World, after: World) -> None:
         had, have = self._sources(before), self._sources(after)
-        operations: list[dict[str, Any]] = []
-        for document, source in have.items():
-            if had.get(document) != source:
-                operations += [{"index": {"_index": self.name, "_id": document}}, source]
-        operations += [{"delete": {"_index": self.name, "_id": document}} for document in had if document not in have]
-        for start in range(0, len(operations), 2 * BULK):
-            self._bulk(operations[start : start + 2 * BULK])
+        written = {document: source for document, source in have.items() if had.get(document) != source}
+        self.index(self.name, written, [document for document in had if document not in have])
 
     def _sources(self, world: World) -> dict[str, dict[str, Any]]:
         sources: dict[str, dict[str, Any]] = {

@@ -87,7 +87,7 @@ class ElasticsearchEngine(Engine):
             holders={
                 name: {key: user.get(key) for key in ("roles", "enabled", "metadata")}
                 for name, user in sorted(users.items())
-                if touching.keys() & set(user.get("roles") or [])
+                if touching.keys() & set(user.get("roles") or []) and not name.startswith(PREFIX)
             },
             ignored=frozenset(
                 name
@@ -164,11 +164,28 @@ class ElasticsearchEngine(Engine):
         """Make one that expires in an hour; it keeps what its owner may read now."""
         name = f"{PREFIX}{int(time.time()):x}-{secrets.token_hex(4)}-own"
         try:
-            body = {"name": name, "expiration": "1h", "metadata": {"made_by": "arecall"}}
-            key = self.wire.ask("POST", "/_security/api_key?refresh=true", body, requester=requester)
+            return self._key(name, requester, {})
         except Refused:
             return None
-        return Requester(requester.name, api_key(f"{key['id']}:{key['api_key']}"))
+
+    def make_key(self, name: str, owner: Requester, descriptors: Mapping[str, Any]) -> Requester:
+        """Make one that expires in an hour."""
+        try:
+            return self._key(name, owner, descriptors)
+        except Refused as refused:
+            raise PolicyError(
+                f"{owner.name} may make no API key ({refused})", "give it the cluster privilege manage_own_api_key"
+            ) from None
+
+    def _key(self, name: str, owner: Requester, descriptors: Mapping[str, Any]) -> Requester:
+        body = {
+            "name": name,
+            "expiration": "1h",
+            "role_descriptors": descriptors,
+            "metadata": {"made_by": "arecall"},
+        }
+        key = self.wire.ask("POST", "/_security/api_key?refresh=true", body, requester=owner)
+        return Requester(owner.name, api_key(f"{key['id']}:{key['api_key']}"))
 
     # -- temporary principals ---------------------------------------------------------------------------------------------
 
@@ -211,14 +228,22 @@ class ElasticsearchEngine(Engine):
         return sorted({*(str(key["name"]) for key in keys), *(user for user in users if user.startswith(PREFIX))})
 
     def dismiss(self, names: Sequence[str]) -> None:
-        """Invalidate the keys and delete the users of these names."""
+        """Invalidate the keys and delete the users of these names; an account may remove keys of its own with lesser rights."""
         wanted = set(names)
-        keys = self.wire.ask("GET", f"/_security/api_key?name={PREFIX}*&active_only=true").get("api_keys") or []
-        ids = [key["id"] for key in keys if key["name"] in wanted]
-        if ids:
-            self.wire.ask("DELETE", "/_security/api_key", {"ids": ids})
-        users = self.wire.ask("GET", "/_security/user")
-        self.remove_users([user for user in users if user in wanted])
+        try:
+            for own in ("true", "false"):
+                asked = f"/_security/api_key?name={PREFIX}*&active_only=true&owner={own}"
+                ids = [k["id"] for k in self.wire.ask("GET", asked).get("api_keys") or [] if k["name"] in wanted]
+                if ids:
+                    self.wire.ask("DELETE", "/_security/api_key", {"ids": ids, "owner": own == "true"})
+            users = self.wire.ask("GET", "/_security/user")
+            self.remove_users([user for user in users if user in wanted])
+        except Refused as refused:
+            raise of_the_account(
+                refused,
+                "remove temporary principals",
+                "the cluster privilege manage_api_key, and for users manage_security",
+            ) from None
 
     # -- worlds -----------------------------------------------------------------------------------------------------------
 
@@ -237,18 +262,26 @@ class ElasticsearchEngine(Engine):
             }
             for name, query in roles.items()
         }
-        answer = self._made("POST", "/_security/role?refresh=true", {"roles": body})
+        self.put_descriptors(body)
+
+    def put_descriptors(self, roles: Mapping[str, Any]) -> None:
+        """Put them all at once."""
+        answer = self._made("POST", "/_security/role?refresh=true", {"roles": roles})
         if errors := answer.get("errors"):
             raise PolicyError(f"the cluster did not take the roles: {json.dumps(errors)[:600]}", "see what it says")
 
-    def put_users(self, users: Mapping[str, Sequence[str]]) -> None:
+    def put_users(
+        self, users: Mapping[str, Sequence[str]], more: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
         """Put each, with the hash of a password that nobody knows."""
         waiting = list(users.items())
 
         def put(user: tuple[str, Sequence[str]], refresh: str = "false") -> None:
             name, roles = user
             asked = f"{path('_security', 'user', name)}?refresh={refresh}"
-            self._made("PUT", asked, {"password_hash": _nobodys_hash(), "roles": list(roles)})
+            self._made(
+                "PUT", asked, {**(more or {}).get(name, {}), "password_hash": _nobodys_hash(), "roles": list(roles)}
+            )
 
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(put, waiting[:-1]))
@@ -271,8 +304,8 @@ class ElasticsearchEngine(Engine):
 
         with ThreadPoolExecutor(WRITERS) as pool:
             list(pool.map(remove, names[:-1]))
-        for name in names[-1:]:
-            remove(name, "true")
+        if names:
+            remove(names[-1], "true")
 
     def _made(self, method: str, asked: str, body: Mapping[str, Any]) -> dict[str, Any]:
         try:

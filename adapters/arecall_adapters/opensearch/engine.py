@@ -88,9 +88,12 @@ class OpenSearchEngine(Engine):
             holders={
                 name: {key: user.get(key) for key in ("opendistro_security_roles", "backend_roles", "attributes")}
                 for name, user in sorted(users.items())
-                if touching.keys() & set(user.get("opendistro_security_roles") or [])
-                or by_backend & set(user.get("backend_roles") or [])
-                or name in by_name
+                if not name.startswith(PREFIX)
+                and (
+                    touching.keys() & set(user.get("opendistro_security_roles") or [])
+                    or by_backend & set(user.get("backend_roles") or [])
+                    or name in by_name
+                )
             },
         )
 
@@ -169,7 +172,10 @@ class OpenSearchEngine(Engine):
             asked = f"{path(access_path)}/_validate/query?explain=true"
             answer = self.wire.ask("POST", asked, {"query": parsed})
         except Refused as refused:
-            return "" if refused.forbidden else str(refused)
+            if refused.forbidden:
+                right = f"indices:admin/validate/query on {access_path}"
+                raise of_the_account(refused, "see whether the queries of roles can be run", right) from None
+            return str(refused)
         if answer.get("valid", True):
             return ""
         explained = [str(each.get("error")) for each in answer.get("explanations") or [] if each.get("error")]
@@ -186,6 +192,11 @@ class OpenSearchEngine(Engine):
         """There are no keys."""
         del requester
         return None
+
+    def make_key(self, name: str, owner: Requester, descriptors: Mapping[str, Any]) -> Requester:
+        """Refuse: there are none here."""
+        del owner, descriptors
+        raise UsageError(f"{name}: OpenSearch's security plugin has no API keys that this makes")
 
     # -- temporary principals ---------------------------------------------------------------------------------------------
 
@@ -206,15 +217,17 @@ class OpenSearchEngine(Engine):
         return Requester(name, basic(name, password))
 
     def temporaries(self) -> Sequence[str]:
-        """Name the internal users among them."""
+        """Name internal users, and the roles that a measurement needs."""
         try:
-            return sorted(u for u in self.wire.ask("GET", f"{API}/internalusers") if u.startswith(PREFIX))
+            found = {*self.wire.ask("GET", f"{API}/internalusers"), *self.wire.ask("GET", f"{API}/roles")}
+            return sorted(name for name in found if name.startswith(PREFIX))
         except Refused as refused:
             raise of_the_account(refused, "look for temporary principals", RIGHT) from None
 
     def dismiss(self, names: Sequence[str]) -> None:
-        """Delete the users of these names."""
+        """Delete the users and roles of these names."""
         self.remove_users(names)
+        self.remove_roles(names)
 
     def measure_overrides(self, access_path: str) -> None:
         """See whether a role without a query lifts another's, by two temporary roles and a user that holds both.
@@ -243,8 +256,7 @@ class OpenSearchEngine(Engine):
 
     def put_roles(self, roles: Mapping[str, str], index: str) -> None:
         """Put them all at once."""
-        self._patched(
-            "roles",
+        self.put_descriptors(
             {
                 name: {
                     "index_permissions": [
@@ -252,15 +264,25 @@ class OpenSearchEngine(Engine):
                     ]
                 }
                 for name, query in roles.items()
-            },
+            }
         )
 
-    def put_users(self, users: Mapping[str, Sequence[str]]) -> None:
+    def put_descriptors(self, roles: Mapping[str, Any]) -> None:
+        """Put them all at once."""
+        self._patched("roles", roles)
+
+    def put_users(
+        self, users: Mapping[str, Sequence[str]], more: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
         """Put them all at once, with hashes of passwords that nobody knows."""
         self._patched(
             "internalusers",
             {
-                name: {"hash": _nobodys_hash(), "opendistro_security_roles": list(roles)}
+                name: {
+                    **(more or {}).get(name, {}),
+                    "hash": _nobodys_hash(),
+                    "opendistro_security_roles": list(roles),
+                }
                 for name, roles in users.items()
             },
         )
@@ -280,7 +302,10 @@ class OpenSearchEngine(Engine):
     def _removed(self, what: str, names: Sequence[str]) -> None:
         if not names:
             return
-        there = self.wire.ask("GET", f"{API}/{what}")
+        try:
+            there = self.wire.ask("GET", f"{API}/{what}")
+        except Refused as refused:
+            raise of_the_account(refused, "look for roles and users to remove", RIGHT) from None
         operations = [{"op": "remove", "path": f"/{_pointer(name)}"} for name in names if name in there]
         if operations:
             self._written("PATCH", f"{API}/{what}", operations)

@@ -77,7 +77,7 @@ scenario or a recording that was changed; 3 a backend failed (outranks 1)."""
     help="Refuse a recording whose manifest has another digest. What is inside a recording shows damage; only a digest that "
     "you learnt by another road shows that nobody replaced it.",
 )
-@format_option("table", "json", "markdown")
+@format_option("table", "json", "markdown", "matrix")
 @quiet_option
 def replay(files: tuple[Path, ...], **values: Any) -> None:
     """Replay scenarios on live backends, or judge a recording again without any.
@@ -168,4 +168,5 @@ def _show(verdicts: Verdicts, form: str) -> None:
         sys.stdout.buffer.write(recording.rendered(verdicts))
         sys.stdout.buffer.flush()
         return
-    {"table": showing.show_table, "markdown": showing.show_markdown}[form](verdicts, sys.stdout)
+    shown = {"table": showing.show_table, "markdown": showing.show_markdown, "matrix": showing.show_matrix}
+    shown[form](verdicts, sys.stdout)

@@ -95,6 +95,11 @@ def roads_meant(within: schema.Within, roads: Sequence[str]) -> Sequence[str]:
     return [road for road in roads if road == within.road or road.startswith(f"{within.road} (")]
 
 
+def judged(expected: Sequence[schema.Within], roads: Sequence[str]) -> Mapping[str, schema.Within]:
+    """Return what is expected of each road; of several expectations that mean it, the last."""
+    return {road: within for within in expected for road in roads_meant(within, roads)}
+
+
 def variant(road: str) -> str:
     """Return what a road's name has in brackets at its end: roads of different variants may disturb one another."""
     name, bracket, rest = road.rpartition(" (")

@@ -11,7 +11,16 @@ from typing import Literal
 from arecall.diff import ChangedPair, transition
 from arecall.record import Struct
 from arecall.scenario import recording, schema
-from arecall.scenario.expecting import Moved, Sets, expectation, expected_moves, expected_sets, roads_meant, stated
+from arecall.scenario.expecting import (
+    Moved,
+    Sets,
+    expectation,
+    expected_moves,
+    expected_sets,
+    judged,
+    roads_meant,
+    stated,
+)
 from arecall.scenario.explaining import Explained
 from arecall.scenario.loader import Loaded, load, seconds
 from arecall.scenario.measuring import held
@@ -311,18 +320,16 @@ def _timing(
             f"no road of {who} was watched" for who in concerned if sum(who in one for one in watched) < repetitions
         ]
         yield _check(name, "everyone concerned was watched", unwatched)
-    meant: dict[str, schema.Within] = {}
+    meant = judged(expect.within, sorted(by_road)) if concerned else {}
     # Where the stage changes nothing on this backend, by its nature, there is nothing to be seen soon or late.
     for within in expect.within if concerned else ():
-        matching = roads_meant(within, sorted(by_road))
-        meant |= dict.fromkeys(matching, within)
-        if not matching:
+        if not roads_meant(within, sorted(by_road)):
             what = f"{within.road or 'every road'} shows the change {_when(within)}"
             message = f"the backend has no road {within.road}" if within.road else "the backend has no road"
             yield Check(stage=name, what=what, status="cannot", message=message)
     for road in sorted(by_road):
         chosen = meant.get(road)
-        times = _road(name, road, by_road[road], chosen)
+        times, of_whom = _road(name, road, by_road[road], chosen)
         roads.append(times)
         if chosen is not None:
             right = times.verdict == chosen.verdict
@@ -330,7 +337,7 @@ def _timing(
                 stage=name,
                 what=f"{road} shows the change {_when(chosen)}",
                 status="holds" if right else "fails",
-                message="" if right else f"it is {times.verdict}{_figures(times)}",
+                message="" if right else f"it is {times.verdict}{_figures(times)}{_unlike(of_whom, moves)}",
             )
 
 
@@ -338,16 +345,20 @@ def _when(within: schema.Within) -> str:
     return f"within {within.deadline!s}" if within.verdict == "in_time" else f"{within.verdict!s} ({within.deadline!s})"
 
 
-def _road(stage: str, road: str, series: Sequence[list[Observation]], within: schema.Within | None) -> RoadTimes:
+def _road(
+    stage: str, road: str, series: Sequence[list[Observation]], within: schema.Within | None
+) -> tuple[RoadTimes, list[Observation]]:
+    """Return the times of a road, and the series of observations that it did worst in."""
     deadline = round(seconds(within.deadline) * 1_000_000) if within is not None else None
     timings = [timed(one, deadline if deadline is not None else 2**62) for one in series]
     stable = [one.stable_us for one in timings if one.stable_us is not None]
     first = [one.first_us for one in timings if one.first_us is not None]
     whole = len(stable) == len(timings)
-    return RoadTimes(
+    slowest = worst(timings)
+    times = RoadTimes(
         stage=stage,
         road=road,
-        verdict=worst(timings).verdict,
+        verdict=slowest.verdict,
         judged=within is not None,
         deadline_us=deadline,
         first_us=min(first, default=None),
@@ -355,8 +366,9 @@ def _road(stage: str, road: str, series: Sequence[list[Observation]], within: sc
         p95_us=percentile(stable, 0.95) if whole else None,
         worst_us=max(stable) if whole else None,
         observations=sum(map(len, series)),
-        reason=worst(timings).reason,
+        reason=slowest.reason,
     )
+    return times, series[timings.index(slowest)]
 
 
 def _figures(times: RoadTimes) -> str:
@@ -365,6 +377,21 @@ def _figures(times: RoadTimes) -> str:
     if times.worst_us is not None:
         return f": there for good after {times.worst_us / 1e6:.3f} s at worst"
     return f": first seen after {times.first_us / 1e6:.3f} s" if times.first_us is not None else ""
+
+
+def _unlike(series: Sequence[Observation], moves: Moved | None) -> str:
+    """Say what a principal was last shown that it should not be, or not shown that it should be, after the change."""
+    wrong = next((one for one in reversed(series) if one.when == "after" and not one.shows and not one.error), None)
+    if wrong is None or wrong.seen is None or moves is None:
+        return ""
+    after = f"{wrong.principal} at {wrong.at_us / 1e6:.3f} s"
+    still = sorted(moves.revoked.get(wrong.principal, frozenset()) & set(wrong.seen))
+    lacking = sorted(moves.granted.get(wrong.principal, frozenset()) - set(wrong.seen))
+    return "".join(
+        f"; {after} {what} {', '.join(documents)}"
+        for what, documents in (("was still shown", still), ("was not yet shown", lacking))
+        if documents
+    )
 
 
 # -- over all backends -------------------------------------------------------------------------------------------------

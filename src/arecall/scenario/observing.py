@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from arecall.adapter import View
 from arecall.errors import ArecallError
 from arecall.scenario import schema
-from arecall.scenario.expecting import Moved, roads_meant
+from arecall.scenario.expecting import Moved, judged
 from arecall.scenario.loader import seconds
 from arecall.scenario.timing import Observation, When
 
@@ -58,15 +58,11 @@ class Watch:
         while True:
             self.look("after", zero)
             now = self.clock.now()
-            if not any(self._waiting(within, road, now - zero) for within, road in self._judged(expected)):
+            meant = judged(expected, self.roads)
+            if not any(self._waiting(within, road, now - zero) for road, within in meant.items()):
                 return
             self.clock.sleep(pause)
             pause = min(pause * GROWTH, LONGEST_PAUSE)
-
-    def _judged(self, expected: Sequence[schema.Within]) -> Iterator[tuple[schema.Within, str]]:
-        for within in expected:
-            for road in roads_meant(within, self.roads):
-                yield within, road
 
     def _waiting(self, within: schema.Within, road: str, passed: float) -> bool:
         """Whether a road may still change what is to be said of it."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from arecall.scenario.state import State, folders_of
+from arecall.scenario.state import State, Subjects, folders_of
 from arecall.world import Everyone, Group, Principal, Subject
 
 
@@ -37,40 +37,49 @@ def _readers(state: State, item: str) -> Iterator[tuple[Subject, str]]:
     if item in state.chunks:
         chunk = state.chunks[item]
         yield from (
-            (who, f"is in the copy that {item} holds of the access of {chunk.document}") for who in chunk.readers
+            (who, f"is in the copy that {item} holds of the access of {chunk.document}")
+            for who in _ordered(chunk.readers)
         )
     if item not in state.documents:
         return
     document = state.documents[item]
     if document.owner is not None:
         yield Principal(document.owner), f"owns {item}"
-    yield from ((who, f"is a reader of {item}") for who in document.readers)
+    yield from ((who, f"is a reader of {item}") for who in _ordered(document.readers))
     for folder in folders_of(state, document.folder):
-        yield from ((who, f"is a reader of the folder {folder}") for who in state.folders[folder].readers)
+        yield from ((who, f"is a reader of the folder {folder}") for who in _ordered(state.folders[folder].readers))
     for name, role in state.roles.items():
         holds = f"holds the role {name}, which gives"
         if item in role.gives.documents:
-            yield from ((who, f"{holds} {item}") for who in role.holders)
+            yield from ((who, f"{holds} {item}") for who in _ordered(role.holders))
         for folder in folders_of(state, document.folder):
             if folder in role.gives.folders:
-                yield from ((who, f"{holds} the folder {folder}") for who in role.holders)
+                yield from ((who, f"{holds} the folder {folder}") for who in _ordered(role.holders))
         wanted = role.gives.where
         if wanted and all(document.attributes.get(key) == value for key, value in wanted.items()):
             said = ", ".join(f"{key} = {value}" for key, value in wanted.items())
-            yield from ((who, f"{holds} what has {said}") for who in role.holders)
+            yield from ((who, f"{holds} what has {said}") for who in _ordered(role.holders))
 
 
 def _excluded(state: State, item: str) -> Iterator[tuple[Subject, str]]:
     """Yield everyone who is kept out, and by what."""
     if item in state.chunks:
         chunk = state.chunks[item]
-        yield from ((who, f"by the copy that {item} holds of the access of {chunk.document}") for who in chunk.excluded)
+        yield from (
+            (who, f"by the copy that {item} holds of the access of {chunk.document}")
+            for who in _ordered(chunk.excluded)
+        )
     if item not in state.documents:
         return
     document = state.documents[item]
-    yield from ((who, f"from {item}") for who in document.excluded)
+    yield from ((who, f"from {item}") for who in _ordered(document.excluded))
     for folder in folders_of(state, document.folder):
-        yield from ((who, f"from the folder {folder}") for who in state.folders[folder].excluded)
+        yield from ((who, f"from the folder {folder}") for who in _ordered(state.folders[folder].excluded))
+
+
+def _ordered(subjects: Subjects) -> list[Subject]:
+    """Return subjects in an order of their own: of several reasons, the same one is given everywhere."""
+    return sorted(subjects, key=str)
 
 
 def _chains(state: State, principal: str) -> Mapping[Subject, str]:

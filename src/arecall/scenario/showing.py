@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
 from arecall.scenario.judging import OfScenario, OnBackend, RoadTimes, Verdicts
@@ -41,6 +41,13 @@ def show_markdown(verdicts: Verdicts, stream: TextIO) -> None:
         if rows:
             _markdown_table(header, rows, stream)
             stream.write("\n")
+    stream.writelines(f"- {line}\n" for line in _troubles(verdicts))
+
+
+def show_matrix(verdicts: Verdicts, stream: TextIO) -> None:
+    """Write the matrix and all that does not hold for a page, and no times: the same text at every replay."""
+    _markdown_table(*_matrix(verdicts), stream)
+    stream.write("\n")
     stream.writelines(f"- {line}\n" for line in _troubles(verdicts))
 
 
@@ -106,13 +113,7 @@ def _time(us: int | None) -> str:
 
 def _troubles(verdicts: Verdicts) -> Iterator[str]:
     for one in verdicts.scenarios:
-        for backend, of in one.backends.items():
-            if of.reason:
-                yield f"{one.scenario} on {backend}: {WORDS[of.status]}: {of.reason}"
-            for check in of.checks:
-                if check.status != "holds":
-                    what = f"{check.stage}: {check.what}: {check.message}"
-                    yield f"{one.scenario} on {backend}: {WORDS[check.status]}: {what}"
+        yield from (f"{one.scenario} on {', '.join(backends)}: {said}" for said, backends in _of_backends(one).items())
         for agreement in one.agreement:
             if agreement.status == "fails":
                 groups = " against ".join(", ".join(names) for names in agreement.digests.values())
@@ -120,6 +121,17 @@ def _troubles(verdicts: Verdicts) -> Iterator[str]:
         for what in one.unevidenced:
             yield f"{one.scenario}: FAILS: no backend could show anything of this: {what}"
         yield from _notes(one)
+
+
+def _of_backends(one: OfScenario) -> Mapping[str, Sequence[str]]:
+    """What is wrong, or cannot be told, each once, with the backends that it is of."""
+    found: dict[str, list[str]] = {}
+    for backend, of in one.backends.items():
+        said = [f"{WORDS[of.status]}: {' '.join(of.reason.split())}"] if of.reason else []
+        said += [f"{WORDS[c.status]}: {c.stage}: {c.what}: {c.message}" for c in of.checks if c.status != "holds"]
+        for each in said:
+            found.setdefault(each, []).append(backend)
+    return found
 
 
 def _notes(one: OfScenario) -> Iterator[str]:

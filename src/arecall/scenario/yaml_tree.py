@@ -109,7 +109,8 @@ def _events(name: str, text: str) -> Iterator[tuple[str, Any, int]]:
     from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
-        for event in YAML(pure=True).parse(text):
+        # The default of the library, "rt", puts a bell into folded texts wherever it may have to fold them again.
+        for event in YAML(typ="safe", pure=True).parse(text):
             line = event.start_mark.line + 1
             kind = type(event).__name__
             if kind in ("StreamStartEvent", "StreamEndEvent", "DocumentStartEvent", "DocumentEndEvent"):

@@ -39,6 +39,20 @@ def test_a_recording_is_judged_again_without_the_backends(tmp_path: Path, arecal
     assert json.loads(offline.stdout)["schema"] == "arecall/verdicts/1"
 
 
+def test_verdicts_do_not_depend_on_the_order_of_sets(tmp_path: Path, arecall: Run) -> None:
+    # Each of these lets bob read the plan: which one is named must not be chance.
+    many = "readers: {principals: [ann, bob], groups: [staff, board], everyone: true}"
+    text = edited("plan: {folder: sub}", f"plan: {{folder: sub, {many}}}")
+    text = edited("      transition: {revoked: {bob: [plan]}}\n", "", text)
+    text = edited("      within:\n        - {road: check, deadline: 2s}\n", "", text)
+    write(tmp_path, text)
+    live = arecall("replay", "small.yaml", "--backend", "memory", "--record", "recorded", "--format", "json")
+    assert "bob sees plan (too much)" in live.stdout
+    for seed in "12345":
+        offline = arecall("replay", "recorded", "--format", "json", PYTHONHASHSEED=seed)
+        assert (offline.returncode, offline.stdout) == (1, live.stdout), offline.stderr
+
+
 def test_a_recording_that_was_changed_is_refused_with_the_file_that_shows_it(tmp_path: Path, arecall: Run) -> None:
     write(tmp_path, SMALL)
     assert arecall("replay", "small.yaml", "--backend", "memory", "--record", "recorded").returncode == 0
@@ -122,7 +136,7 @@ def test_an_interrupt_leaves_no_half_recording(tmp_path: Path) -> None:
         ((".", "--backend", "memory"), "is no recording: it has no manifest.json"),
         ((".", "small.yaml"), "give scenario files, or one recording"),
         (("nothing.yaml", "--backend", "memory"), "does not exist"),
-        (("small.yaml", "--backend", "memory", "--server", "memory=http://x"), "it has no server"),
+        (("small.yaml", "--backend", "memory", "--server", "memory=http://x"), "it has no server to be named"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(tmp_path: Path, arecall: Run, arguments: tuple[str, ...], said: str) -> None:

@@ -8,17 +8,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
-from arecall.adapter import AdapterSpec, Capability, Support, View, within_process
+from arecall.adapter import Adapter, AdapterSpec, Capability, Support, View, within_process
 from arecall.errors import BackendUnavailable
 from arecall.scenario import recording
 from arecall.scenario.judging import Verdicts, judge
 from arecall.scenario.loader import load
+from arecall.scenario.observing import Clock
 from arecall.scenario.running import named, replay
 from arecall.world import Change
 from arecall_adapters.memory import ADAPTER, MemoryAdapter
 
 
-def spec(name: str, adapter: Callable[[], MemoryAdapter], **lacking: str) -> AdapterSpec:
+def spec(name: str, adapter: Callable[[], Adapter], **lacking: str) -> AdapterSpec:
     """Return the spec of a backend of this name; `lacking` names what it cannot do, and why."""
     without = {Capability[capability]: Support(False, reason) for capability, reason in lacking.items()}
     return replace(
@@ -73,13 +74,31 @@ class Searching(MemoryAdapter):
         return sorted(d for d in self._readable(principal) if words & set(texts.get(d, "").split()))[:k]
 
 
+class Time:
+    """A time that passes only where somebody waits: what takes a minute is tested in none."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    def now(self) -> float:
+        return self.seconds
+
+    def sleep(self, seconds: float) -> None:
+        self.seconds += seconds
+
+    @property
+    def clock(self) -> Clock:
+        """What the runner takes times from."""
+        return Clock(self.now, self.sleep)
+
+
 def replayed(
-    scenario: Path, folder: Path, *backends: AdapterSpec, repetitions: int | None = None
+    scenario: Path, folder: Path, *backends: AdapterSpec, repetitions: int | None = None, clock: Clock | None = None
 ) -> tuple[Verdicts, Path]:
     """Replay one scenario and keep the recording; return its verdicts and where it is."""
     target = folder / "recording"
     with recording.new(target) as aside:
-        replay(named([load(scenario)]), backends, aside, repetitions=repetitions)
+        replay(named([load(scenario)]), backends, aside, repetitions=repetitions, clock=clock)
         verdicts = judge(aside)
         recording.write(aside / recording.VERDICTS, verdicts)
         recording.seal(aside)

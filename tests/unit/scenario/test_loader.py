@@ -22,6 +22,11 @@ def refusal(folder: Path, text: str | bytes) -> list[str]:
     return [str(problem).replace(f"{folder}/", "") for problem in caught.value.problems]
 
 
+def test_a_folded_text_is_one_line_and_nothing_else(tmp_path: Path) -> None:
+    path = write(tmp_path, edited("why: For tests. Nobody else.", "why: >-\n  For tests.\n  Nobody\n  else."))
+    assert load(path).scenario.why == "For tests. Nobody else."
+
+
 def test_a_sound_file_is_read_with_the_states_of_all_its_stages(tmp_path: Path) -> None:
     loaded = load(write(tmp_path, SMALL))
     assert loaded.principals == ["ann", "bob"]

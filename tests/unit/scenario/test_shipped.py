@@ -35,7 +35,7 @@ def test_a_shipped_scenario_says_in_two_sentences_why_one_runs_it(path: Path) ->
     assert load(path).scenario.why.strip().count(". ") == 1
 
 
-@pytest.mark.parametrize("path", [path for path in SHIPPED if not load(path).scenario.native], ids=names)
+@pytest.mark.parametrize("path", SHIPPED, ids=names)
 def test_a_shipped_scenario_holds_on_backends_in_this_process(tmp_path: Path, path: Path) -> None:
     verdicts, _ = replayed(path, tmp_path, MEMORY, CASBIN)
     for backend, of in verdicts.scenarios[0].backends.items():

@@ -9,7 +9,7 @@ import pytest
 
 from arecall.errors import BackendUnavailable
 from arecall.scenario import schema
-from arecall.scenario.expecting import Moved
+from arecall.scenario.expecting import Moved, judged, variant
 from arecall.scenario.observing import Clock, Watch
 from arecall.scenario.timing import Observation, Timing, percentile, timed, worst
 
@@ -174,3 +174,16 @@ def test_roads_of_which_nothing_is_expected_are_looked_at_once() -> None:
     watch.follow([], time.now())
     assert asked == [["memo"], ["memo"]]
     assert not time.slept
+
+
+def test_of_several_lines_that_mean_a_road_the_last_counts() -> None:
+    every, cached = schema.Within(deadline="5s"), schema.Within(road="cache", deadline="1s", verdict="never")
+    assert judged([every, cached], ["cache", "check"]) == {"cache": cached, "check": every}
+    assert judged([cached, every], ["cache"]) == {"cache": every}
+    named = schema.Within(road="check", deadline="1s")
+    assert list(judged([named], ["check", "check (quick)", "checked", "list"])) == ["check", "check (quick)"]
+
+
+def test_variants_are_what_stands_in_brackets() -> None:
+    names = ["check", "check (quick)", "search (API key of before)", "(odd)", "odd (", "a (b) c"]
+    assert [variant(name) for name in names] == ["", "quick", "API key of before", "", "", ""]
