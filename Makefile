@@ -60,6 +60,7 @@ bench: $(VENV)/.dev ## Compare speed with the peers, side by side
 	$(BIN)/python benchmarks/library.py
 	$(BIN)/python benchmarks/casbin.py
 	$(BIN)/python benchmarks/openfga.py
+	$(BIN)/python benchmarks/dls.py
 
 images: $(VENV)/.dev ## Pull the images of live backends; build what cannot be pulled
 	@docker/engine.sh

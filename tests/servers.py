@@ -96,7 +96,8 @@ KINDS = {
         password=PASSWORD,
         environment={
             "ELASTIC_PASSWORD": PASSWORD,
-            "ES_JAVA_OPTS": "-Xms512m -Xmx512m",
+            # A server of a few minutes never earns back what the second compiler costs.
+            "ES_JAVA_OPTS": "-Xms512m -Xmx512m -XX:TieredStopAtLevel=1",
             "discovery.type": "single-node",
             # A full disk of the machine that tests is none of theirs.
             "cluster.routing.allocation.disk.threshold_enabled": "false",
@@ -113,7 +114,7 @@ KINDS = {
         password=PASSWORD,
         environment={
             "OPENSEARCH_INITIAL_ADMIN_PASSWORD": PASSWORD,
-            "OPENSEARCH_JAVA_OPTS": "-Xms512m -Xmx512m",
+            "OPENSEARCH_JAVA_OPTS": "-Xms512m -Xmx512m -XX:TieredStopAtLevel=1",
             "DISABLE_PERFORMANCE_ANALYZER_AGENT_CLI": "true",
             "discovery.type": "single-node",
             "cluster.routing.allocation.disk.threshold_enabled": "false",

@@ -288,6 +288,21 @@ Empty = Callable[[], AbstractContextManager[Adapter]]
 
 
 @dataclass(frozen=True)
+class Cleanup:
+    """How what killed runs left behind in a backend is removed.
+
+    Attributes:
+        options: those of the adapter that say where the backend is, and as whom to ask it.
+        remove: takes the options' values, an age in seconds, and whether to remove nothing (a dry run). Returns the names of
+            what runs made that began at least so long ago; raises a `BackendError` where not all of it can be looked for or
+            removed.
+    """
+
+    options: tuple[Option, ...]
+    remove: Callable[[Mapping[str, Any], float, bool], Sequence[str]]
+
+
+@dataclass(frozen=True)
 class AdapterSpec:
     """What the registry knows of an adapter before its client is loaded.
 
@@ -297,6 +312,8 @@ class AdapterSpec:
 
     `sandbox` takes a server's URL, or None to start one for the time being, and yields an `Empty`: what scenarios are
     replayed in. What was made there is removed when its adapter is closed, and a server that was started is stopped.
+
+    `cleanup` is for adapters that make something in a backend of the user's: a run that is killed leaves it there.
     """
 
     name: str
@@ -308,6 +325,7 @@ class AdapterSpec:
     needs: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     sandbox: Callable[[str | None], AbstractContextManager[Empty]] | None = None
+    cleanup: Cleanup | None = None
 
     def support(self, capability: Capability) -> Support:
         """Whether `capability` is supported, with the reason where it is not."""

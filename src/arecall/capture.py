@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,6 +28,9 @@ BATCH = 200
 
 NAMED = 20
 """How many findings of a kind the record names."""
+
+REMEMBERED_IDS = 500_000
+"""How many ids of collections that were converted are held on to, for when a collection is yielded again."""
 
 ATTEMPTS = 2
 """How often a capture is begun when the policy changes under it."""
@@ -143,8 +147,10 @@ def _ask(adapter: Adapter, principals: Sequence[str], universe: Sequence[str], p
     waiting = set(principals)
     allowed: dict[str, Indices] = {}
     undecided: dict[tuple[str, str], Outcome] = {}
-    # Keyed by identity, so the collection itself must stay alive for as long as its key does.
-    converted: dict[int, tuple[Collection[str], Indices]] = {}
+    # Keyed by identity, so the collection itself must stay alive for as long as its key does; but not all of them, which
+    # is more than the answer itself.
+    converted: OrderedDict[int, tuple[Collection[str], Indices]] = OrderedDict()
+    remembered = 0
     for listing in listings:
         if listing.principal not in waiting:
             twice = listing.principal in allowed
@@ -158,6 +164,9 @@ def _ask(adapter: Adapter, principals: Sequence[str], universe: Sequence[str], p
         if known is None:
             known = (listing.allowed, _indices(listing, position))
             converted[id(listing.allowed)] = known
+            remembered += len(known[1])
+            while remembered > REMEMBERED_IDS and len(converted) > 1:
+                remembered -= len(converted.popitem(last=False)[1][1])
         allowed[listing.principal] = known[1]
         undecided.update(_undecided(listing, position, known[1]))
     if waiting:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pytest
 
+from arecall import capture as captures
 from arecall.adapter import Adapter, Listing, Progress
 from arecall.capture import capture
 from arecall.decisions import ALLOWED, DENIED, Decision, Outcome
@@ -260,3 +261,24 @@ def test_order_of_asking_does_not_show() -> None:
     one = capture(Listings(), ["cy", "ann", "bob"], reversed(DOCUMENTS))
     other = capture(Listings(), SETS, DOCUMENTS)
     assert one.access_digest == other.access_digest
+
+
+class Sharing(Listings):
+    """Yields one collection again and again, and in between new ones that take the place of old ones in memory."""
+
+    def listings(self, principals: Sequence[str]) -> Iterator[Listing]:
+        shared: list[str] = ["d3", "d4"]
+        for at, principal in enumerate(principals):
+            yield Listing(principal, shared if at % 3 == 0 else [DOCUMENTS[at % 10], DOCUMENTS[(at + 1) % 10]])
+
+
+@pytest.mark.parametrize("remembered", [0, 4, 1_000])
+def test_what_is_remembered_of_collections_does_not_show(remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captures, "REMEMBERED_IDS", remembered)
+    people = [f"p{number:03}" for number in range(200)]
+    sets = {
+        person: {"d3", "d4"} if at % 3 == 0 else {DOCUMENTS[at % 10], DOCUMENTS[(at + 1) % 10]}
+        for at, person in enumerate(people)
+    }
+    snapshot = capture(Sharing(sets), people, DOCUMENTS)
+    assert {person: set(snapshot.authorized(person)) for person in people} == sets

@@ -16,6 +16,8 @@ from arecall.snapshot_file import read_snapshot
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 
+LIVE = ("openfga", "elasticsearch", "opensearch")
+
 FAILS_ITS_GATE = "--fail-on 'U@10 > 0'"
 
 
@@ -25,11 +27,10 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def commands(text: str) -> list[str]:
-    """The commands of a page, but for those of a live server: tests/live/openfga/test_docs.py runs them."""
+    """The commands of a page, but for those of live servers: tests/live/*/test_docs.py runs them."""
     blocks = re.findall(r"^```\n(.*?)^```", text.replace("\\\n", " "), re.MULTILINE | re.DOTALL)
-    return [
-        line for block in blocks for line in block.splitlines() if line.startswith("arecall ") and "openfga" not in line
-    ]
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("arecall ")]
+    return [line for line in lines if not any(f" {backend} " in line for backend in LIVE)]
 
 
 @pytest.mark.parametrize("page", ["README.md", "scenarios/demo/README.md"])

@@ -22,15 +22,21 @@ from arecall_adapters.dls import native as natives
 from arecall_adapters.dls import views
 from arecall_adapters.dls import wire as urls
 from arecall_adapters.dls import world as worlds
-from arecall_adapters.dls.documents import ID, IDS_AT_ONCE, Documents, Naming, outcome
+from arecall_adapters.dls.documents import IDS_AT_ONCE, Documents, Naming, outcome
 from arecall_adapters.dls.engine import Engine, Policy
 from arecall_adapters.dls.findings import Positions, absent, fewer_with_more_roles
 from arecall_adapters.dls.listing import Answer, Lister, more_than_everything
 from arecall_adapters.dls.paths import OtherPath
-from arecall_adapters.dls.point_in_time import PAGE, PointInTime, demand_whole
+from arecall_adapters.dls.point_in_time import ID, PAGE, PointInTime, demand_whole
 from arecall_adapters.dls.principals import Principals, Resolved, refusal
 from arecall_adapters.dls.projection import Parents, Projection
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester, of_the_account
+
+AHEAD = 4
+"""How many principals, for each that is asked for at once, may be begun before one that takes long has its answer."""
+
+IN_ONE_STATE = "one point in time, as of the last refresh before it"
+ON_THE_PATH = "documents of one point in time; each principal is shown them as of the last refresh before it asks"
 
 READ = "the index privilege read on it, with no query and no field left out"
 
@@ -46,6 +52,7 @@ class State:
         policy: the roles that say anything of the path, when it was opened.
         documents: all that lies in it, once it was read.
         listed: whether principals were listed in it.
+        described: whether it was said what is asked in it.
     """
 
     path: indices.Path
@@ -54,6 +61,7 @@ class State:
     policy: Policy
     documents: Documents | None = None
     listed: bool = False
+    described: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,36 +128,45 @@ class DlsAdapter(Adapter):
         self._demand_open()
         view = self._view
         spent = view is not None and view.listed
-        if view is None or not spent:
+        # One that was opened for `documents` is the one that is listed next. What is described twice is looked at anew.
+        if view is None or (view.described and not spent):
             view = self._opened()
+        view.described = True
         about = self.engine.about()
-        policy = self.engine.policy(view.path.names) if spent else view.policy
+        path, policy = view.path, view.policy
         if spent:
+            # A point in time does not change; what is searched on the path itself does.
+            path = path if view.pit.stands_for_path else indices.resolve(self.engine.wire, path.name)
+            policy = self.engine.policy(path.names)
             self._dismiss()
         content = {"roles": policy.roles, "role_mappings": policy.mappings, "holders": policy.holders}
-        digest = _digest([content, about.settings, view.path.indices, view.path.aliases])
+        digest = _digest([content, about.settings, path.indices, path.aliases])
         settings: dict[str, Any] = {
             **about.settings,
             **content,
             "access_path": self.question.access_path,
-            "aliases": view.path.aliases,
+            "aliases": path.aliases,
             "document_id": str(view.naming),
-            "sequence_numbers": view.path.states or "may not be read",
+            "sequence_numbers": path.states or "may not be read",
         }
         if self._image:
             settings["image"] = self._image
         if policy.unreadable:
             settings["drift_unverifiable"] = policy.unreadable
+        elif path.states is None and not view.pit.stands_for_path:
+            settings["drift_unverifiable"] = (
+                f"sequence numbers of {path.name} may not be read; the privilege monitor lets them"
+            )
         return Backend(
             kind=self.engine.kind,
             version=about.version,
             identity=f"{self.engine.wire.url} {about.cluster}",
             missing_acl="deny",
             missing_identity="error",
-            policy=PolicyRecord(identity=dict(view.path.indices), digest=digest),
+            policy=PolicyRecord(identity=dict(path.indices), digest=digest),
             action=f"search {self.question.access_path}",
-            consistency="one point in time, as of the last refresh before it",
-            revision=None if policy.unreadable else _digest([digest, view.path.states]),
+            consistency=IN_ONE_STATE if view.pit.stands_for_path else ON_THE_PATH,
+            revision=None if "drift_unverifiable" in settings else _digest([digest, path.states]),
             settings=settings,
         )
 
@@ -174,8 +191,11 @@ class DlsAdapter(Adapter):
         return list(self._read(view).ids)
 
     def method(self) -> str:
-        """Both roads search as the principal, in one point in time."""
-        return "search as the principal in one point in time"
+        """Both roads search as the principal: in one point in time, or on the path for the documents of one."""
+        view = self._view
+        if view is None or view.pit.stands_for_path:
+            return "search as the principal in one point in time"
+        return "search as the principal on the path, for the documents of one point in time"
 
     def findings(self) -> Sequence[Finding]:
         """What was odd in the last listing; see `findings`, `projection` and `paths`."""
@@ -249,13 +269,13 @@ class DlsAdapter(Adapter):
         return made
 
     def _several(self, one: Callable[[str], Answer], principals: Sequence[str]) -> Iterator[tuple[str, Answer]]:
-        """Ask for some principals at a time, in order; no more answers are held than are under way."""
+        """Ask for some principals at a time, and answer in order; few answers are held until their turn comes."""
         waiting: deque[tuple[str, Future[Answer]]] = deque()
         with ThreadPoolExecutor(self.question.concurrency) as pool:
             try:
                 for principal in principals:
                     waiting.append((principal, pool.submit(one, principal)))
-                    if len(waiting) > self.question.concurrency:
+                    if len(waiting) > AHEAD * self.question.concurrency:
                         asked, future = waiting.popleft()
                         yield asked, future.result()
                 while waiting:
@@ -300,12 +320,14 @@ class DlsAdapter(Adapter):
                     there.setdefault(document, set()).add((hit["_index"], hit[ID]))
                     places[hit["_index"], hit[ID]] = document
         shown: dict[str, int] = {}
-        for page in view.pit.pages(requester, query):
+        # By `_id`: a field may be hidden from the requester, whose query for it then finds nothing.
+        for page in view.pit.shown(requester, sorted({each for _, each in places})):
             for hit in page:
                 place = (hit["_index"], hit[ID])
-                if place not in places:
+                if place in places:
+                    shown[places[place]] = shown.get(places[place], 0) + 1
+                elif len(view.path.indices) == 1:  # in another index, the same `_id` is another document
                     raise more_than_everything(requester, "/".join(place))
-                shown[places[place]] = shown.get(places[place], 0) + 1
         return {
             document: outcome(shown.get(document, 0), len(there[document])) if document in there else DENIED
             for document in documents
@@ -323,7 +345,7 @@ class DlsAdapter(Adapter):
                 f"the capturing account does not see every document itself: {problem}", f"grant it {READ}"
             )
         try:
-            pit = PointInTime.open(self.engine, path.name, page=self.question.page)
+            pit = PointInTime.open(self.engine, path, page=self.question.page)
         except Refused as refused:
             raise of_the_account(refused, f"search {path.name}", READ) from None
         view = State(path, pit, self._naming(path), self.engine.policy(path.names))
@@ -479,7 +501,7 @@ class DlsAdapter(Adapter):
         if resolved.requester is None:
             return found
         name, requester = self.question.access_path, resolved.requester
-        pit = PointInTime.open(self.engine, name, page=self.question.page)
+        pit = PointInTime.open(self.engine, indices.resolve(self.engine.wire, name), page=self.question.page)
         self._opened_views.append(pit)
         found |= {
             "search": views.search(self.engine, name, requester),

@@ -12,10 +12,8 @@ from typing import Any
 
 from arecall.decisions import Decision, Outcome
 from arecall.errors import PolicyError
-from arecall_adapters.dls.point_in_time import PointInTime
+from arecall_adapters.dls.point_in_time import ID, PointInTime
 from arecall_adapters.dls.wire import CAPTURING
-
-ID = "_id"
 
 IDS_AT_ONCE = 1_000
 """How many ids a query names."""

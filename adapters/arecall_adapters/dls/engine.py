@@ -38,12 +38,14 @@ class Policy:
         holders: the users that the engine itself keeps and that hold one of the roles: their roles, attributes that role
             queries may use, and whether they are enabled.
         unreadable: why a part could not be read; then nothing is known of its changes.
+        ignored: roles that the engine takes for not there, whoever holds them, because its licence does not cover them.
     """
 
     roles: Mapping[str, Any]
     mappings: Mapping[str, Any]
     holders: Mapping[str, Any]
     unreadable: str = ""
+    ignored: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class Engine(abc.ABC):
 
     kind: str
     wire: Wire
+
+    grants_by_name: bool
+    """Whether a role grants the name that it holds and that name alone: what is then shown by an alias or a pattern is not what
+    is shown by the indices behind it, and a point in time knows these alone."""
 
     @abc.abstractmethod
     def about(self) -> About:
@@ -120,7 +126,11 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def problem(self, policy: Policy, roles: Sequence[str], access_path: str) -> str:
-        """Say why what a holder of `roles` is shown is no decision (a role query that nobody can run); "" if it is one."""
+        """Say why what a holder of `roles` is shown is no decision (a role query that nobody can run); "" if it is one.
+
+        Raises:
+            PolicyError: document-level security is not in the licence.
+        """
 
     @abc.abstractmethod
     def unlicensed(self, refused: Refused) -> bool:

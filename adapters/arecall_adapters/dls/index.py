@@ -28,6 +28,11 @@ class Path:
     states: Mapping[str, str] | None
 
     @property
+    def concrete(self) -> bool:
+        """Whether it is named by its indices, and not by an alias, a data stream or a pattern."""
+        return set(self.name.split(",")) <= self.indices.keys()
+
+    @property
     def names(self) -> list[str]:
         """Everything that a role may name and that says something of the path."""
         found = {*self.name.split(","), *self.indices}
@@ -45,7 +50,7 @@ def resolve(wire: Wire, name: str) -> Path:
     """
     try:
         settings = wire.ask("GET", f"{path(name)}/_settings/index.uuid")
-        aliases = wire.ask("GET", f"{path(name)}/_alias")
+        aliases = _aliases(wire, name)
     except Refused as refused:
         if refused.status == 404:
             raise PolicyError(f"there is no index, alias or data stream {name!r}", "check --index") from None
@@ -59,6 +64,16 @@ def resolve(wire: Wire, name: str) -> Path:
         {index: each["aliases"] for index, each in sorted(aliases.items()) if each.get("aliases")},
         _states(wire, name),
     )
+
+
+def _aliases(wire: Wire, name: str) -> dict[str, Any]:
+    try:
+        return wire.ask("GET", f"{path(name)}/_alias")
+    except Refused as refused:
+        # OpenSearch knows no aliases of a data stream, and says that there is no such index.
+        if refused.status == 404:
+            return {}
+        raise
 
 
 def _states(wire: Wire, name: str) -> dict[str, str] | None:

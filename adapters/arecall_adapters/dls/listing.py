@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,17 +13,20 @@ import numpy as np
 from arecall.decisions import Decision, Outcome
 from arecall.errors import IncompleteAnswer
 from arecall.record import Finding
-from arecall_adapters.dls.documents import ID, ORPHAN, Documents, Hit, outcome
+from arecall_adapters.dls.documents import ORPHAN, Documents, Hit, outcome
 from arecall_adapters.dls.engine import Engine
 from arecall_adapters.dls.findings import Positions
-from arecall_adapters.dls.point_in_time import PointInTime
+from arecall_adapters.dls.point_in_time import ID, PointInTime
 from arecall_adapters.dls.principals import Resolved, refusal
 from arecall_adapters.dls.wire import Refused, Requester
 
-SETS = 64
-"""How many distinct authorized sets are remembered, so that principals who see the same share one."""
+REMEMBERED_IDS = 500_000
+"""How many ids of authorized sets are remembered, so that principals who see the same share one."""
 
 NOBODY: Positions = np.empty(0, np.uint32)
+
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+"""Of the documents of hits."""
 
 Shown = set[tuple[str, str]]
 """Where what is shown lies: index and `_id`."""
@@ -68,6 +72,7 @@ class Lister:
         self._positions = np.array([at.get(document, ORPHAN) for document in documents.ids], np.int64)
         self._parts = np.array(documents.parts, np.int64)
         self._sets: OrderedDict[bytes, list[str]] = OrderedDict()
+        self._remembered = 0
         self._lock = threading.Lock()
 
     def one(self, principal: str) -> Answer:
@@ -82,10 +87,10 @@ class Lister:
         if found.requester is None:
             return self._without(found)
         shown: Shown = set()
-        numbers: list[int] = []
+        numbers: list[Numbers] = []
         try:
-            for page in self._pit.pages(found.requester):
-                numbers += self._numbers(page, found.requester)
+            for page in self._pit.shown(found.requester):
+                numbers.append(self._numbers(page, found.requester))
                 if self._comparisons:
                     shown.update((hit["_index"], hit[ID]) for hit in page)
         except Refused as refused:
@@ -96,19 +101,20 @@ class Lister:
 
     def shared(self, allowed: Positions) -> list[str]:
         """The documents at these positions; the same list for equal positions, as long as it is remembered."""
-        key = allowed.tobytes()
+        key = hashlib.sha256(allowed.tobytes()).digest()
         with self._lock:
             known = self._sets.get(key)
             if known is None:
-                known = self._sets[key] = [self._universe[position] for position in allowed.tolist()]
-                if len(self._sets) > SETS:
-                    self._sets.popitem(last=False)
+                known = self._sets[key] = list(map(self._universe.__getitem__, allowed.tolist()))
+                self._remembered += len(known)
+                while self._remembered > REMEMBERED_IDS and len(self._sets) > 1:
+                    self._remembered -= len(self._sets.popitem(last=False)[1])
             self._sets.move_to_end(key)
             return known
 
-    def _numbers(self, page: Sequence[Hit], requester: Requester) -> list[int]:
+    def _numbers(self, page: Sequence[Hit], requester: Requester) -> Numbers:
         try:
-            return self._documents.numbers(page)
+            return np.array(self._documents.numbers(page), np.int64)
         except KeyError as error:
             raise more_than_everything(requester, str(error.args[0])) from None
 
@@ -118,8 +124,8 @@ class Lister:
             return Answer(findings=findings)
         return Answer(undecided=dict.fromkeys(self._universe, found.outcome), findings=findings)
 
-    def _answer(self, principal: str, numbers: list[int], findings: Sequence[Finding]) -> Answer:
-        of_documents = np.array(numbers, np.int64)
+    def _answer(self, principal: str, numbers: Sequence[Numbers], findings: Sequence[Finding]) -> Answer:
+        of_documents = np.concatenate([np.empty(0, np.int64), *numbers])
         counts = np.bincount(of_documents[of_documents != ORPHAN], minlength=len(self._parts))
         if np.any(counts > self._parts):
             twice = self._documents.ids[int(np.argmax(counts > self._parts))]

@@ -120,7 +120,8 @@ def open_adapter(engine: Engine, options: Mapping[str, Any]) -> DlsAdapter:
     """
     from arecall import inputs
     from arecall_adapters.dls.adapter import DlsAdapter, Question
-    from arecall_adapters.dls.documents import ID, Naming
+    from arecall_adapters.dls.documents import Naming
+    from arecall_adapters.dls.point_in_time import ID
     from arecall_adapters.dls.principals import Principals
     from arecall_adapters.dls.projection import Parents
 
@@ -219,8 +220,8 @@ def read_credentials(file: Path, engine: Engine) -> dict[str, Requester]:
     return found
 
 
-def clean_up(engine: Engine, at_least_seconds: float | None = None) -> list[str]:
-    """Remove temporary principals that earlier runs left behind, and name them.
+def clean_up(engine: Engine, at_least_seconds: float | None = None, *, dry_run: bool = False) -> list[str]:
+    """Remove temporary principals that earlier runs left behind, and name them; in a dry run only name them.
 
     Raises:
         BackendError: they cannot be looked for, or removed.
@@ -228,7 +229,7 @@ def clean_up(engine: Engine, at_least_seconds: float | None = None) -> list[str]
     from arecall_adapters.dls.principals import LEFT_OVER_SECONDS, left_over
 
     names = left_over(engine, LEFT_OVER_SECONDS if at_least_seconds is None else at_least_seconds)
-    if names:
+    if names and not dry_run:
         engine.dismiss(names)
     return names
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from arecall.errors import PolicyError
 from arecall.record import Finding
-from arecall_adapters.dls.documents import ID, IDS_AT_ONCE, Documents, Hit
+from arecall_adapters.dls.documents import IDS_AT_ONCE, Documents, Hit
 from arecall_adapters.dls.engine import Engine
-from arecall_adapters.dls.index import Path
+from arecall_adapters.dls.index import Path, resolve
 from arecall_adapters.dls.listing import Shown
-from arecall_adapters.dls.point_in_time import PointInTime
-from arecall_adapters.dls.wire import Refused, Requester, path
+from arecall_adapters.dls.point_in_time import ID, PointInTime
+from arecall_adapters.dls.wire import CAPTURING, Refused, Requester, path
 
 GET = "get"
 """Not a path but a way: fetching by id on the access path itself."""
@@ -30,20 +30,19 @@ class OtherPath:
         self._main = main
         self._name = name
         self._documents = documents
-        self._pit: PointInTime | None = None
         if name == GET:
             if len(main.indices) != 1:
                 raise PolicyError(f"{main.name} stands for several indices, and nothing is fetched by id from several")
-            return
+            # Whatever the index holds is asked for: an alias with a filter fetches what it does not find.
+            (name,) = main.indices
         try:
-            self._pit = PointInTime.open(engine, name)
+            self._pit = PointInTime.open(engine, resolve(engine.wire, name))
         except Refused as refused:
             raise PolicyError(f"--compare-paths {name}: {refused}", "name indices, aliases, or get") from None
 
     def close(self) -> None:
         """Give it back."""
-        if self._pit is not None:
-            self._pit.close()
+        self._pit.close()
 
     def __call__(self, principal: str, requester: Requester, shown: Shown) -> Iterable[Finding]:
         """Tell of every document that `principal` is shown by one way and not by the other."""
@@ -67,13 +66,13 @@ class OtherPath:
                 )
 
     def _shown(self, requester: Requester) -> Shown:
-        if self._pit is not None:
-            return {(hit["_index"], hit[ID]) for page in self._pit.pages(requester) for hit in page}
+        if self._name != GET:
+            return {(hit["_index"], hit[ID]) for page in self._pit.shown(requester) for hit in page}
         found: Shown = set()
-        for index, table in self._documents.tables.items():
-            ids = list(table)
-            for start in range(0, len(ids), IDS_AT_ONCE):
-                found |= self._fetched(requester, index, ids[start : start + IDS_AT_ONCE])
+        for page in self._pit.pages(CAPTURING):
+            for start in range(0, len(page), IDS_AT_ONCE):
+                some = page[start : start + IDS_AT_ONCE]
+                found |= self._fetched(requester, some[0]["_index"], [hit[ID] for hit in some])
         return found
 
     def _fetched(self, requester: Requester, index: str, ids: Sequence[str]) -> Shown:

@@ -1,23 +1,30 @@
 """One index state for everyone: a point in time, opened once by the capturing account and asked by each principal.
 
-The engine filters each page by the roles of whoever asks for it, whoever opened the point in time.
+The engine filters each page by the roles of whoever asks for it, whoever opened the point in time. But a point in time knows
+the indices that it was opened over, not the name that was asked for: an engine that grants by name would let in, and shut out,
+by the names of the indices. There, the documents of the point in time are searched for on the path itself.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from arecall.errors import BackendTimeout, BackendUnavailable, IncompleteAnswer
 from arecall_adapters.dls.engine import Engine
+from arecall_adapters.dls.index import Path
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester
+from arecall_adapters.dls.wire import path as joined
 
 PAGE = 10_000
 """Hits a page: `index.max_result_window`, unless an index has another."""
 
 KEEP_ALIVE = "5m"
+
+ID = "_id"
 
 ONLY = "filter_path=pit_id,timed_out,_shards,hits.total,hits.hits._index,hits.hits._id,hits.hits.sort,hits.hits.fields"
 
@@ -30,27 +37,72 @@ class PointInTime:
 
     Attributes:
         engine: whose it is.
-        access_path: the index, alias, data stream or pattern that it was opened by.
+        path: what it was opened over.
         id: what the engine calls it.
         page: how many hits are asked for at once.
     """
 
     engine: Engine
-    access_path: str
+    path: Path
     id: str
     page: int = PAGE
     closed: bool = False
+    _ids: list[str] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def open(
-        cls, engine: Engine, access_path: str, *, page: int = PAGE, requester: Requester = CAPTURING
-    ) -> PointInTime:
-        """Open one; the path must name at least one index.
+    def open(cls, engine: Engine, path: Path, *, page: int = PAGE) -> PointInTime:
+        """Open one as the capturing account.
 
         Raises:
-            Refused: the requester may not, or there is no such index.
+            Refused: it may not, or there is no such index.
         """
-        return cls(engine, access_path, engine.open_point_in_time(access_path, KEEP_ALIVE, requester), page)
+        return cls(engine, path, engine.open_point_in_time(path.name, KEEP_ALIVE, CAPTURING), page)
+
+    @property
+    def stands_for_path(self) -> bool:
+        """Whether a principal is shown the same in it as by a search on the path."""
+        return self.path.concrete or not self.engine.grants_by_name
+
+    def shown(self, requester: Requester, ids: Sequence[str] | None = None) -> Iterator[Sequence[Mapping[str, Any]]]:
+        """Yield every hit that `requester` is shown by the access path, some at a time; of these `_id`s alone, if given.
+
+        Raises:
+            Refused: see `pages`; also where a pattern stands for no index that the requester may read.
+            IncompleteAnswer: see `pages`.
+        """
+        if self.stands_for_path:
+            yield from self.pages(requester, None if ids is None else {"ids": {"values": list(ids)}})
+            return
+        wanted = self._everything() if ids is None else ids
+        # One `_id` may be a hit in each of the indices.
+        step = max(1, self.page // len(self.path.indices))
+        for start in range(0, len(wanted), step):
+            yield self._on_path(requester, wanted[start : start + step])
+
+    def _everything(self) -> Sequence[str]:
+        with self._lock:
+            if not self._ids:
+                self._ids = list(dict.fromkeys(hit[ID] for page in self.pages(CAPTURING) for hit in page))
+            return self._ids
+
+    def _on_path(self, requester: Requester, ids: Sequence[str]) -> Sequence[Mapping[str, Any]]:
+        body = {
+            "size": self.page,
+            "query": {"ids": {"values": list(ids)}},
+            "_source": False,
+            "track_total_hits": True,
+        }
+        answer = self.engine.wire.ask("POST", f"{joined(self.path.name, '_search')}?{ONLY}", body, requester=requester)
+        demand_whole(answer, f"{self.path.name}, asked as {requester.name},")
+        if answer["_shards"]["total"] == 0:
+            raise Refused(403, {"error": f"{self.path.name} stands for no index that {requester.name} may read"})
+        hits: list[dict[str, Any]] = answer.get("hits", {}).get("hits", [])
+        if len(hits) != whole_total(answer):
+            raise IncompleteAnswer(
+                f"{self.path.name}, asked as {requester.name}, gave {len(hits)} hits of more", "ask again"
+            )
+        return hits
 
     def pages(
         self, requester: Requester, query: Mapping[str, Any] | None = None, fields: Sequence[str] = ()
@@ -83,7 +135,7 @@ class PointInTime:
             seen += len(hits)
             if seen > total or (len(hits) < self.page and seen != total):
                 raise IncompleteAnswer(
-                    f"{self.access_path}, asked as {requester.name}, has {total} hits and gave {seen}",
+                    f"{self.path.name}, asked as {requester.name}, has {total} hits and gave {seen}",
                     "ask again; if it stays so, report it",
                 )
             self.id = answer.get("pit_id", self.id)
@@ -106,11 +158,11 @@ class PointInTime:
         except Refused as refused:
             if GONE in (refused.type, *refused.causes) or refused.status == 404:
                 raise IncompleteAnswer(
-                    f"the point in time over {self.access_path} is gone ({refused})",
+                    f"the point in time over {self.path.name} is gone ({refused})",
                     "the cluster may have restarted, or a page took longer than it is kept alive; take the snapshot again",
                 ) from None
             raise
-        demand_whole(answer, f"{self.access_path}, asked as {requester.name},")
+        demand_whole(answer, f"{self.path.name}, asked as {requester.name},")
         return answer
 
 

@@ -159,11 +159,16 @@ def refusal(engine: Engine, principal: str, refused: Refused) -> Resolved:
         PolicyError: document-level security is not in the licence.
     """
     if engine.unlicensed(refused):
-        raise PolicyError(
-            f"document-level security is not in the cluster's licence ({refused})",
-            "start a trial or install a licence that has it: without it nobody is shown what roles with a query allow",
-        )
+        raise unlicensed(str(refused)) from None
     if refused.forbidden:
         what = f"{principal}: refused on this path, which is not the same as an empty answer ({refused})"
         return Resolved(finding=Finding(kind="refused", what=what, principal=principal))
     return Resolved(outcome=Outcome(Decision.ERROR, f"asked as {principal}, the engine fails: {refused}"))
+
+
+def unlicensed(told: str) -> PolicyError:
+    """The error for a cluster whose licence does not cover what its roles hold."""
+    return PolicyError(
+        f"document-level security is not in the cluster's licence ({told})",
+        "start a trial or install a licence that has it: without it nobody is shown what roles with a query allow",
+    )

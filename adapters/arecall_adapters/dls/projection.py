@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 
 from arecall.errors import PolicyError
 from arecall.record import Finding
-from arecall_adapters.dls.documents import ID, Documents, Naming
+from arecall_adapters.dls.documents import Documents, Naming
 from arecall_adapters.dls.engine import Engine
+from arecall_adapters.dls.index import resolve
 from arecall_adapters.dls.listing import Shown
-from arecall_adapters.dls.point_in_time import PointInTime
+from arecall_adapters.dls.point_in_time import ID, PointInTime
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester
 
 MISSING_ACL = {
@@ -51,7 +52,7 @@ class Projection:
         self._chunks = chunks
         self._chunks_pit = pit
         try:
-            self._pit = PointInTime.open(engine, parents.index, page=pit.page)
+            self._pit = PointInTime.open(engine, resolve(engine.wire, parents.index), page=pit.page)
         except Refused as refused:
             raise PolicyError(f"--parents {parents.index}: {refused}", "name the index of the documents") from None
         self._documents = Documents.read(self._pit, parents.naming)
@@ -81,7 +82,7 @@ class Projection:
     def __call__(self, principal: str, requester: Requester, shown: Shown) -> Iterable[Finding]:
         """Tell of every chunk that is shown where its document is not, and the reverse."""
         try:
-            numbers = [n for page in self._pit.pages(requester) for n in self._documents.numbers(page)]
+            numbers = [n for page in self._pit.shown(requester) for n in self._documents.numbers(page)]
         except Refused as refused:
             what = f"{principal}: refused on {self._parents.index}, not on the chunks ({refused})"
             yield Finding(kind="refused on the documents", what=what, principal=principal)

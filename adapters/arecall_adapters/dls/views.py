@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from arecall.adapter import View
 from arecall.errors import PolicyError
-from arecall_adapters.dls.documents import ID, IDS_AT_ONCE, Hit
+from arecall_adapters.dls.documents import IDS_AT_ONCE, Hit
 from arecall_adapters.dls.engine import Engine
-from arecall_adapters.dls.point_in_time import PointInTime, demand_whole
+from arecall_adapters.dls.point_in_time import ID, PointInTime, demand_whole
 from arecall_adapters.dls.wire import Refused, Requester, path
 
 FORBIDDEN = frozenset[str]()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import threading
 import urllib.parse
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import tenacity
 
@@ -143,6 +145,29 @@ def retried(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     except Passing as failure:
         # The chain below may hold the request, and with it a secret.
         raise failure.final from None
+
+
+_T = TypeVar("_T")
+
+
+def within(seconds: float, ask: Callable[[], _T]) -> _T:
+    """Call `ask`, and wait for it that long.
+
+    The clients' own time-outs are between two bytes: an answer that drips in would never be late.
+
+    Raises:
+        TimeoutError: it has not answered; it is left alone, in a thread that the process does not wait for.
+    """
+    answer: Future[_T] = Future()
+
+    def asked() -> None:
+        try:
+            answer.set_result(ask())
+        except BaseException as error:  # noqa: BLE001 -- raised where it is waited for
+            answer.set_exception(error)
+
+    threading.Thread(target=asked, daemon=True).start()
+    return answer.result(seconds)
 
 
 def passing(status: int, retry_after: str | None, what: str) -> Passing | BackendUnavailable:

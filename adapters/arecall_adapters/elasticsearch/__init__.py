@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from arecall.adapter import AdapterSpec, Empty, Option
+from arecall.adapter import AdapterSpec, Cleanup, Empty, Option
 from arecall_adapters.dls.options import ACCESS, CAPABILITIES, QUESTION
 
 if TYPE_CHECKING:
@@ -71,12 +71,17 @@ def _kind() -> Kind:
     )
 
 
-def cleanup(options: Mapping[str, Any], at_least_seconds: float) -> Sequence[str]:
-    """Remove temporary principals of that age, and name them."""
+def cleanup(options: Mapping[str, Any], at_least_seconds: float, dry_run: bool = False) -> Sequence[str]:
+    """Remove temporary principals of that age, and name them; in a dry run only name them.
+
+    Raises:
+        UsageError: options are missing, or contradict each other.
+        BackendError: the cluster cannot be asked, or does not let the account look for them or remove them.
+    """
     from arecall_adapters.dls.options import access, clean_up, engine_of
 
     with engine_of(lambda: _engine(access(options))) as engine:
-        return clean_up(engine, at_least_seconds)
+        return clean_up(engine, at_least_seconds, dry_run=dry_run)
 
 
 def _engine(access: Access) -> Engine:
@@ -104,6 +109,7 @@ ADAPTER = AdapterSpec(
     connect=connect,
     sandbox=sandbox,
     capabilities=CAPABILITIES,
+    cleanup=Cleanup(CLUSTER, cleanup),
     options=(*CLUSTER, *QUESTION),
     extra="elasticsearch",
     needs=("elasticsearch", "tenacity"),

@@ -13,7 +13,7 @@ from typing import Any
 
 from arecall.errors import BackendUnavailable, PolicyError
 from arecall_adapters.dls.engine import THIS_ROLE, About, Disabled, Engine, Identity, Policy, Unknown
-from arecall_adapters.dls.principals import PREFIX
+from arecall_adapters.dls.principals import PREFIX, unlicensed
 from arecall_adapters.dls.roles import matches
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester, Wire, api_key, basic, of_the_account, path
 
@@ -31,6 +31,7 @@ class ElasticsearchEngine(Engine):
     """One Elasticsearch cluster."""
 
     kind = "elasticsearch"
+    grants_by_name = True
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
@@ -86,8 +87,13 @@ class ElasticsearchEngine(Engine):
             holders={
                 name: {key: user.get(key) for key in ("roles", "enabled", "metadata")}
                 for name, user in sorted(users.items())
-                if touching.keys() & set(user.get("roles") or [])
+                if touching.keys() & set(user.get("roles") or []) and not name.startswith(PREFIX)
             },
+            ignored=frozenset(
+                name
+                for name, role in touching.items()
+                if (role.get("transient_metadata") or {}).get("enabled") is False
+            ),
         )
 
     def open_point_in_time(self, access_path: str, keep_alive: str, requester: Requester) -> str:
@@ -141,8 +147,13 @@ class ElasticsearchEngine(Engine):
         return ""
 
     def problem(self, policy: Policy, roles: Sequence[str], access_path: str) -> str:
-        """Nothing to find beforehand: a query that cannot be run fails the search itself."""
-        del policy, roles, access_path
+        """Look for roles that the licence does not cover: what is left of a user's roles would decide, and nobody be told.
+
+        A query that cannot be run fails the search itself.
+        """
+        del access_path
+        if ignored := sorted(policy.ignored & set(roles)):
+            raise unlicensed(f"the cluster ignores the role {ignored[0]}")
         return ""
 
     def unlicensed(self, refused: Refused) -> bool:
@@ -217,14 +228,22 @@ class ElasticsearchEngine(Engine):
         return sorted({*(str(key["name"]) for key in keys), *(user for user in users if user.startswith(PREFIX))})
 
     def dismiss(self, names: Sequence[str]) -> None:
-        """Invalidate the keys and delete the users of these names."""
+        """Invalidate the keys and delete the users of these names; an account may remove keys of its own with lesser rights."""
         wanted = set(names)
-        keys = self.wire.ask("GET", f"/_security/api_key?name={PREFIX}*&active_only=true").get("api_keys") or []
-        ids = [key["id"] for key in keys if key["name"] in wanted]
-        if ids:
-            self.wire.ask("DELETE", "/_security/api_key", {"ids": ids})
-        users = self.wire.ask("GET", "/_security/user")
-        self.remove_users([user for user in users if user in wanted])
+        try:
+            for own in ("true", "false"):
+                asked = f"/_security/api_key?name={PREFIX}*&active_only=true&owner={own}"
+                ids = [k["id"] for k in self.wire.ask("GET", asked).get("api_keys") or [] if k["name"] in wanted]
+                if ids:
+                    self.wire.ask("DELETE", "/_security/api_key", {"ids": ids, "owner": own == "true"})
+            users = self.wire.ask("GET", "/_security/user")
+            self.remove_users([user for user in users if user in wanted])
+        except Refused as refused:
+            raise of_the_account(
+                refused,
+                "remove temporary principals",
+                "the cluster privilege manage_api_key, and for users manage_security",
+            ) from None
 
     # -- worlds -----------------------------------------------------------------------------------------------------------
 
@@ -274,17 +293,19 @@ class ElasticsearchEngine(Engine):
             self.wire.ask("DELETE", "/_security/role?refresh=true", {"names": list(names)})
 
     def remove_users(self, names: Sequence[str]) -> None:
-        """Delete each."""
+        """Delete each; the last makes all of it seen, for a list of users is a search."""
 
-        def remove(name: str) -> None:
+        def remove(name: str, refresh: str = "false") -> None:
             try:
-                self.wire.ask("DELETE", f"{path('_security', 'user', name)}?refresh=false")
+                self.wire.ask("DELETE", f"{path('_security', 'user', name)}?refresh={refresh}")
             except Refused as refused:
                 if refused.status != 404:
                     raise
 
         with ThreadPoolExecutor(WRITERS) as pool:
-            list(pool.map(remove, names))
+            list(pool.map(remove, names[:-1]))
+        if names:
+            remove(names[-1], "true")
 
     def _made(self, method: str, asked: str, body: Mapping[str, Any]) -> dict[str, Any]:
         try:

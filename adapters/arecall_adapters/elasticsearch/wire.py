@@ -19,6 +19,7 @@ from arecall_adapters.dls.wire import (
     checked_url,
     passing,
     retried,
+    within,
 )
 
 
@@ -65,8 +66,11 @@ class ElasticsearchWire:
 
         def once() -> dict[str, Any]:
             try:
-                answer = self._client.transport.perform_request(method, path, body=body, headers=headers)
-            except ConnectionTimeout:
+                answer = within(
+                    self._timeout,
+                    lambda: self._client.transport.perform_request(method, path, body=body, headers=headers),
+                )
+            except (ConnectionTimeout, TimeoutError):
                 raise BackendTimeout(
                     f"Elasticsearch did not answer {method} {path} within {self._timeout:g} s",
                     "give it more (--timeout)",

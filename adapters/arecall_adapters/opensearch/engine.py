@@ -37,6 +37,7 @@ class OpenSearchEngine(Engine):
     """
 
     kind = "opensearch"
+    grants_by_name = False
 
     def __init__(self, wire: Wire, overrides: str = UNTOLD) -> None:
         self.wire = wire
@@ -87,9 +88,12 @@ class OpenSearchEngine(Engine):
             holders={
                 name: {key: user.get(key) for key in ("opendistro_security_roles", "backend_roles", "attributes")}
                 for name, user in sorted(users.items())
-                if touching.keys() & set(user.get("opendistro_security_roles") or [])
-                or by_backend & set(user.get("backend_roles") or [])
-                or name in by_name
+                if not name.startswith(PREFIX)
+                and (
+                    touching.keys() & set(user.get("opendistro_security_roles") or [])
+                    or by_backend & set(user.get("backend_roles") or [])
+                    or name in by_name
+                )
             },
         )
 
@@ -168,7 +172,10 @@ class OpenSearchEngine(Engine):
             asked = f"{path(access_path)}/_validate/query?explain=true"
             answer = self.wire.ask("POST", asked, {"query": parsed})
         except Refused as refused:
-            return "" if refused.forbidden else str(refused)
+            if refused.forbidden:
+                right = f"indices:admin/validate/query on {access_path}"
+                raise of_the_account(refused, "see whether the queries of roles can be run", right) from None
+            return str(refused)
         if answer.get("valid", True):
             return ""
         explained = [str(each.get("error")) for each in answer.get("explanations") or [] if each.get("error")]
@@ -210,15 +217,17 @@ class OpenSearchEngine(Engine):
         return Requester(name, basic(name, password))
 
     def temporaries(self) -> Sequence[str]:
-        """Name the internal users among them."""
+        """Name internal users, and the roles that a measurement needs."""
         try:
-            return sorted(u for u in self.wire.ask("GET", f"{API}/internalusers") if u.startswith(PREFIX))
+            found = {*self.wire.ask("GET", f"{API}/internalusers"), *self.wire.ask("GET", f"{API}/roles")}
+            return sorted(name for name in found if name.startswith(PREFIX))
         except Refused as refused:
             raise of_the_account(refused, "look for temporary principals", RIGHT) from None
 
     def dismiss(self, names: Sequence[str]) -> None:
-        """Delete the users of these names."""
+        """Delete the users and roles of these names."""
         self.remove_users(names)
+        self.remove_roles(names)
 
     def measure_overrides(self, access_path: str) -> None:
         """See whether a role without a query lifts another's, by two temporary roles and a user that holds both.
@@ -293,7 +302,10 @@ class OpenSearchEngine(Engine):
     def _removed(self, what: str, names: Sequence[str]) -> None:
         if not names:
             return
-        there = self.wire.ask("GET", f"{API}/{what}")
+        try:
+            there = self.wire.ask("GET", f"{API}/{what}")
+        except Refused as refused:
+            raise of_the_account(refused, "look for roles and users to remove", RIGHT) from None
         operations = [{"op": "remove", "path": f"/{_pointer(name)}"} for name in names if name in there]
         if operations:
             self._written("PATCH", f"{API}/{what}", operations)

@@ -29,6 +29,7 @@ from arecall_adapters.dls.wire import (
     checked_url,
     passing,
     retried,
+    within,
 )
 
 
@@ -71,8 +72,11 @@ class OpenSearchWire:
 
         def once() -> dict[str, Any]:
             try:
-                answer = self._client.transport.perform_request(method, path, body=body, headers=headers)
-            except ConnectionTimeout:
+                answer = within(
+                    self._timeout,
+                    lambda: self._client.transport.perform_request(method, path, body=body, headers=headers),
+                )
+            except (ConnectionTimeout, TimeoutError):
                 raise BackendTimeout(
                     f"OpenSearch did not answer {method} {path} within {self._timeout:g} s", "give it more (--timeout)"
                 ) from None

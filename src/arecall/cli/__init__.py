@@ -9,6 +9,7 @@ import traceback
 import click
 
 from arecall.cli.adapters import adapters
+from arecall.cli.cleanup import cleanup
 from arecall.cli.diff import diff
 from arecall.cli.evaluate import evaluate
 from arecall.cli.explain import explain
@@ -63,7 +64,7 @@ def cli() -> None:
     """
 
 
-for command in (snapshot, evaluate, diff, replay, scenario, explain, verify, adapters, schema):
+for command in (snapshot, evaluate, diff, replay, scenario, explain, verify, cleanup, adapters, schema):
     cli.add_command(command)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -22,12 +22,20 @@ TYPES: Mapping[OptionKind, Any] = {
 class AdapterGroup(click.Group):
     """A group whose commands are the installed adapters; an adapter is loaded when its command is looked at.
 
-    `make` gives the command of a spec, without the adapter's own options.
+    `make` gives the command of a spec, without the adapter's own options, or None where it has none here; `options` gives
+    those of the adapter's options that the command takes.
     """
 
-    def __init__(self, *args: Any, make: Callable[[AdapterSpec], click.Command | None], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        make: Callable[[AdapterSpec], click.Command | None],
+        options: Callable[[AdapterSpec], Sequence[Option]] = lambda spec: spec.options,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._make = make
+        self._options = options
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The adapters that have a command here."""
@@ -44,13 +52,13 @@ class AdapterGroup(click.Group):
         spec = registry.load(cmd_name)
         command = self._make(spec)
         if command is not None:
-            command.params = [*map(_parameter, spec.options), *command.params]
+            command.params = [*map(_parameter, self._options(spec)), *command.params]
         return command
 
 
-def settings(spec: AdapterSpec, values: Mapping[str, Any]) -> dict[str, Any]:
-    """What `spec.connect` takes, out of all values of a command."""
-    return {option.name.replace("-", "_"): values[option.name.replace("-", "_")] for option in spec.options}
+def settings(options: Sequence[Option], values: Mapping[str, Any]) -> dict[str, Any]:
+    """What an adapter is given of these options, out of all values of a command."""
+    return {option.name.replace("-", "_"): values[option.name.replace("-", "_")] for option in options}
 
 
 def _parameter(option: Option) -> click.Parameter:

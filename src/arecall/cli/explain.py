@@ -28,7 +28,7 @@ def _command(spec: AdapterSpec) -> click.Command | None:
         from arecall import registry
 
         registry.require(spec)
-        with spec.connect(settings(spec, values)) as adapter:
+        with spec.connect(settings(spec.options, values)) as adapter:
             found = adapter.explain(values["principal_id"], values["document_id"])
         if values["form"] == "json":
             click.echo(json.dumps(msgspec.to_builtins(found, enc_hook=str), ensure_ascii=False, indent=1))

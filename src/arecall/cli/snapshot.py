@@ -119,7 +119,7 @@ def _capture(spec: AdapterSpec, values: Mapping[str, Any]) -> None:
     check_form(values["output"])
     registry.require(spec)
     documents = _documents(values)
-    with progress(quiet=values["quiet"]) as shown, spec.connect(settings(spec, values)) as adapter:
+    with progress(quiet=values["quiet"]) as shown, spec.connect(settings(spec.options, values)) as adapter:
         if documents is None:
             documents = adapter.documents()
         principals = _principals(values, adapter)

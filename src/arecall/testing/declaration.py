@@ -72,6 +72,10 @@ class Declaration(Kit):
             for option in self.spec.options
             if option.secret and option.default
         ]
+        taken = self.spec.cleanup.options if self.spec.cleanup is not None else ()
+        wrong += [
+            f"{option.name} is taken by cleanup, and not among options" for option in taken if option.name not in names
+        ]
         if wrong:
             pytest.fail("\n".join(wrong), pytrace=False)
 

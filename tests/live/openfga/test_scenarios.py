@@ -13,6 +13,7 @@ from arecall.scenario import recording
 from arecall.scenario.judging import Verdicts, judge
 from arecall.scenario.loader import load
 from arecall.scenario.running import named, replay
+from arecall_adapters import containers
 from arecall_adapters import openfga as fga
 from arecall_adapters.casbin import ADAPTER as CASBIN
 from arecall_adapters.memory import ADAPTER as MEMORY
@@ -55,7 +56,7 @@ def test_a_throw_away_server_is_started_and_its_image_is_on_record(tmp_path: Pat
         replay(named([load(path)]), [fga.ADAPTER], aside)
         assert judge(aside).exit_status == 0
     snapshot = tmp_path / "recording" / "seen" / tmp_path.name / "small" / "openfga" / "1" / "0-snapshot.json"
-    assert "openfga/openfga:v1.22.1@sha256:" in snapshot.read_text("utf-8")
+    assert f"{containers.name('openfga').partition('@')[0]}@sha256:" in snapshot.read_text("utf-8")
 
 
 def test_a_cached_check_is_a_road_that_is_late_while_the_firm_one_is_in_time(tmp_path: Path) -> None:
