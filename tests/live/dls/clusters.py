@@ -83,6 +83,8 @@ class Cluster:
             assert not answer["errors"], answer
 
     def roles(self, roles: Mapping[str, Mapping[str, Any]]) -> None:
+        if not roles:
+            return
         if self.elastic:
             answer = self.ask("POST", "/_security/role?refresh=true", {"roles": dict(roles)})
             assert "errors" not in answer, answer
@@ -101,6 +103,8 @@ class Cluster:
                 # Hashing one takes both engines a tenth of a second.
                 body["password_hash" if self.elastic else "hash"] = "$2a$10$" + "x" * 53
             bodies[name] = body
+        if not bodies:
+            return
         if self.elastic:
             for name, body in bodies.items():
                 self.ask("PUT", f"/_security/user/{name}", body)
