@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections import deque
@@ -13,7 +14,7 @@ from typing import Any
 
 from arecall.adapter import Adapter, Listing, Native, Progress, View
 from arecall.decisions import DENIED, Decision, Outcome
-from arecall.errors import BackendUnavailable, PolicyError, UsageError
+from arecall.errors import BackendTimeout, BackendUnavailable, PolicyError, UsageError
 from arecall.record import Backend, Finding
 from arecall.record import Policy as PolicyRecord
 from arecall.world import Change, World, changed
@@ -118,6 +119,7 @@ class DlsAdapter(Adapter):
         self._view: State | None = None
         self._findings: list[Finding] = []
         self._opened_views: list[PointInTime] = []
+        self._opened_scrolls: list[str] = []
         self._closed = False
         self._on_close: list[Callable[[], None]] = []
 
@@ -139,7 +141,12 @@ class DlsAdapter(Adapter):
             path = path if view.pit.stands_for_path else indices.resolve(self.engine.wire, path.name)
             policy = self.engine.policy(path.names)
             self._dismiss()
-        content = {"roles": policy.roles, "role_mappings": policy.mappings, "holders": policy.holders}
+        content: dict[str, Any] = {
+            "roles": policy.roles,
+            "role_mappings": policy.mappings,
+            "holders": policy.holders,
+            "api_keys": {name: self.engine.key(each) for name, each in sorted(self.asking.credentials.items())},
+        }
         digest = _digest([content, about.settings, path.indices, path.aliases])
         settings: dict[str, Any] = {
             **about.settings,
@@ -508,6 +515,7 @@ class DlsAdapter(Adapter):
             "get": views.get(self.engine, name, requester),
             "search (point in time of before)": views.point_in_time(pit, requester),
         }
+        found["search (scroll of before)"] = views.scroll(self.engine, name, requester, self._opened_scrolls.append)
         key = self.engine.own_key(requester)
         if key is not None:
             found["search (API key of before)"] = views.search(self.engine, name, key)
@@ -522,18 +530,19 @@ class DlsAdapter(Adapter):
         if self._closed:
             return
         self._closed = True
+        steps: list[Callable[[], None]] = [self._dismiss, *(pit.close for pit in self._opened_views)]
+        if self._opened_scrolls:
+            steps.append(lambda: views.close_scrolls(self.engine, self._opened_scrolls))
+        steps.append(self.asking.close)
+        if self._native is not None:
+            steps.append(self._native.clear)
+        if self._place is not None:
+            steps.append(self._place.clear)
         try:
-            self._dismiss()
-            for pit in self._opened_views:
-                pit.close()
-            self.asking.close()
-            if self._native is not None:
-                self._native.clear()
-            if self._place is not None:
-                self._place.clear()
-        except (Refused, BackendUnavailable):
-            # A cluster that is gone cannot be tidied; what is left carries our prefix, and the next run removes it.
-            pass
+            for step in steps:
+                # A cluster that is gone cannot be tidied; what is left carries our prefix, and the next run removes it.
+                with contextlib.suppress(Refused, BackendUnavailable, BackendTimeout):
+                    step()
         finally:
             self.engine.wire.close()
             for call in self._on_close:

@@ -152,6 +152,10 @@ class Engine(abc.ABC):
     def measure_overrides(self, access_path: str) -> None:  # noqa: B027 -- only where a role without a query is read in two ways
         """Find out by trying what no API tells of how roles without a query are read."""
 
+    @abc.abstractmethod
+    def key(self, requester: Requester) -> Mapping[str, Any] | None:
+        """Read what the API key of `requester` may do, and what its owner could when it was made; None if it has no key."""
+
     # -- temporary principals ---------------------------------------------------------------------------------------------
 
     @abc.abstractmethod

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 import secrets
@@ -10,6 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 from arecall.errors import BackendUnavailable, PolicyError
 from arecall_adapters.dls.engine import THIS_ROLE, About, Disabled, Engine, Identity, Policy, Unknown
@@ -186,6 +189,33 @@ class ElasticsearchEngine(Engine):
         }
         key = self.wire.ask("POST", "/_security/api_key?refresh=true", body, requester=owner)
         return Requester(owner.name, api_key(f"{key['id']}:{key['api_key']}"))
+
+    def key(self, requester: Requester) -> Mapping[str, Any] | None:
+        """Read the key by its id, which its secret begins with. Its descriptors and its owner's are ANDed, each ORed within."""
+        scheme, _, encoded = requester.headers.get("authorization", "").partition(" ")
+        if scheme != "ApiKey":
+            return None
+        try:
+            name = base64.b64decode(encoded, validate=True).decode().partition(":")[0]
+        except (binascii.Error, UnicodeDecodeError):
+            return {"unreadable": "no id can be read from it"}
+        try:
+            found = self.wire.ask("GET", f"/_security/api_key?id={quote(name, safe='')}&with_limited_by=true")
+        except Refused as refused:
+            return {"id": name, "unreadable": str(refused)}
+        told: dict[str, Any] = next(iter(found.get("api_keys") or []), {})
+        kept = (
+            "id",
+            "name",
+            "username",
+            "realm",
+            "creation",
+            "expiration",
+            "invalidated",
+            "role_descriptors",
+            "limited_by",
+        )
+        return {key: told[key] for key in kept if key in told} or {"id": name, "unreadable": "there is none"}
 
     # -- temporary principals ---------------------------------------------------------------------------------------------
 

@@ -198,6 +198,11 @@ class OpenSearchEngine(Engine):
         del owner, descriptors
         raise UsageError(f"{name}: OpenSearch's security plugin has no API keys that this makes")
 
+    def key(self, requester: Requester) -> Mapping[str, Any] | None:
+        """There are no keys."""
+        del requester
+        return None
+
     # -- temporary principals ---------------------------------------------------------------------------------------------
 
     def roles_of(self, names: Sequence[str]) -> Mapping[str, Any]:

@@ -449,6 +449,27 @@ def test_descriptors_of_a_key_are_ored_and_narrow_the_owner(elastic: World) -> N
         "apart": set(),
         "admin's": {"3", "4", "5", "6"},
     }
+    recorded = snapshot.record.backend.settings["api_keys"]
+    assert {name: set(key["role_descriptors"]) for name, key in recorded.items()} == {
+        "narrowed": {"b"},
+        "both": {"b", "c"},
+        "apart": {"c"},
+        "admin's": {"b", "c"},
+    }
+    assert recorded["narrowed"]["username"] == elastic("ab")
+    assert len(recorded["narrowed"]["limited_by"][0]) == 2
+    for key in keys.values():
+        assert key.partition(":")[2] not in str(recorded)
+
+
+def test_a_key_that_is_invalidated_meanwhile_is_drift(elastic: World) -> None:
+    key = elastic.cluster.key({"a": elastic.role(elastic.entry("docs", of("a")))})
+    with elastic.cluster.connect(elastic.docs, credentials={"bot": key}) as adapter:
+        before = adapter.describe()
+        elastic.cluster.ask("DELETE", "/_security/api_key", {"ids": [key.partition(":")[0]]})
+        after = adapter.describe()
+    assert before.revision != after.revision
+    assert [each.settings["api_keys"]["bot"]["invalidated"] for each in (before, after)] == [False, True]
 
 
 def test_a_key_that_was_invalidated_is_an_error(elastic: World) -> None:
