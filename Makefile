@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 OUT ?= out
-PYTEST_OPTIONS ?= --numprocesses auto
+PYTEST_OPTIONS ?= --numprocesses auto --dist worksteal
 
 BIN := $(VENV)/bin
 DEMO := scenarios/demo
