@@ -7,7 +7,9 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from arecall._version import VERSION
@@ -99,7 +101,8 @@ def capture(
             progress.note("the policy changed during the capture; asking again")
     else:
         raise DriftError(
-            f"the policy of {before.kind} ({before.identity}) changed during each of {ATTEMPTS} attempts",
+            f"the policy of {before.kind} ({before.identity}) changed during each of {ATTEMPTS} attempts, the last time in"
+            f" {', '.join(_differing(msgspec.to_builtins(before), msgspec.to_builtins(after)))}",
             "capture when nobody changes it, or record the change with --allow-drift",
         )
     record = Record(
@@ -135,6 +138,16 @@ def _drift(before: Backend, after: Backend) -> Drift:
     if before != after:
         return "seen"
     return "unverifiable" if before.revision is None else "none_seen"
+
+
+def _differing(before: Mapping[str, Any], after: Mapping[str, Any], within: str = "") -> Iterator[str]:
+    """Name what differs, as deep as both have keys."""
+    for key in sorted(before.keys() | after.keys()):
+        one, other = before.get(key), after.get(key)
+        if isinstance(one, dict) and isinstance(other, dict):
+            yield from _differing(one, other, f"{within}{key}.")
+        elif one != other:
+            yield f"{within}{key}"
 
 
 def _ask(adapter: Adapter, principals: Sequence[str], universe: Sequence[str], progress: Progress) -> _Answers:
