@@ -515,7 +515,9 @@ class DlsAdapter(Adapter):
             "get": views.get(self.engine, name, requester),
             "search (point in time of before)": views.point_in_time(pit, requester),
         }
-        found["search (scroll of before)"] = views.scroll(self.engine, name, requester, self._opened_scrolls.append)
+        if self.engine.scrolls_hold:
+            opened = self._opened_scrolls.append
+            found["search (scroll of before)"] = views.scroll(self.engine, name, requester, opened)
         key = self.engine.own_key(requester)
         if key is not None:
             found["search (API key of before)"] = views.search(self.engine, name, key)
