@@ -8,7 +8,6 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,11 +140,13 @@ class DlsAdapter(Adapter):
             path = path if view.pit.stands_for_path else indices.resolve(self.engine.wire, path.name)
             policy = self.engine.policy(path.names)
             self._dismiss()
+        keys = {name: self.engine.key(each) for name, each in sorted(self.asking.credentials.items())}
+        unreadable = [policy.unreadable, *(key.get("unreadable", "") for key in keys.values() if key is not None)]
         content: dict[str, Any] = {
             "roles": policy.roles,
             "role_mappings": policy.mappings,
             "holders": policy.holders,
-            "api_keys": {name: self.engine.key(each) for name, each in sorted(self.asking.credentials.items())},
+            "api_keys": keys,
         }
         digest = _digest([content, about.settings, path.indices, path.aliases])
         settings: dict[str, Any] = {
@@ -158,8 +159,8 @@ class DlsAdapter(Adapter):
         }
         if self._image:
             settings["image"] = self._image
-        if policy.unreadable:
-            settings["drift_unverifiable"] = policy.unreadable
+        if any(unreadable):
+            settings["drift_unverifiable"] = "; ".join(filter(None, unreadable))
         elif path.states is None and not view.pit.stands_for_path:
             settings["drift_unverifiable"] = (
                 f"sequence numbers of {path.name} may not be read; the privilege monitor lets them"
@@ -455,7 +456,7 @@ class DlsAdapter(Adapter):
         self._dismiss()
         return ""
 
-    @contextmanager
+    @contextlib.contextmanager
     def _taken(self) -> Iterator[None]:
         """Tell what the engine says of a world that it does not take."""
         try:
