@@ -91,6 +91,10 @@ class DriftError(BackendError):
     """The policy changed while it was read."""
 
 
+class ApplicationError(BackendError):
+    """The application under test failed, was too slow, or gave an answer that cannot be used."""
+
+
 class MissingExtra(ArecallError):
     """A backend's client library is not installed; the message names the extra that brings it."""
 

@@ -15,6 +15,7 @@ from arecall.cli.progress import progress
 from arecall.errors import UsageError
 
 if TYPE_CHECKING:
+    from arecall.scenario.answering import Choice
     from arecall.scenario.judging import Verdicts
 
 
@@ -72,6 +73,18 @@ scenario or a recording that was changed; 3 a backend failed (outranks 1)."""
     help="How often to replay each, for p50, p95 and worst times. Default: as the file says.",
 )
 @click.option(
+    "--application",
+    metavar="MODULE:NAME",
+    help="Ask the questions of scenarios of this (an arecall.application.Application, or what makes one of an open adapter),"
+    " and watch what its answers cite. Default: a simple one that is built in and caches nothing.",
+)
+@click.option(
+    "--application-timeout",
+    type=click.FloatRange(0, min_open=True),
+    metavar="SECONDS",
+    help="How long it may take for an answer. Default: 60.",
+)
+@click.option(
     "--expect-digest",
     metavar="SHA256",
     help="Refuse a recording whose manifest has another digest. What is inside a recording shows damage; only a digest that "
@@ -101,9 +114,10 @@ def _offline(folder: Path, values: dict[str, Any]) -> Verdicts:
 
     if not recording.is_recording(folder):
         raise UsageError(f"{folder} is no recording: it has no {recording.MANIFEST}; give scenario files by name")
-    for option in ("backends", "servers", "record", "repetitions"):
+    for option in ("backends", "servers", "record", "repetitions", "application", "application_timeout"):
         if values[option]:
-            raise UsageError(f"a recording is judged as it is: leave out --{option.rstrip('s')}")
+            name = {"backends": "backend", "servers": "server"}.get(option, option).replace("_", "-")
+            raise UsageError(f"a recording is judged as it is: leave out --{name}")
     digest = recording.verify(folder, values["expect_digest"])
     verdicts = judge(folder)
     stored = folder / recording.VERDICTS
@@ -119,6 +133,7 @@ def _offline(folder: Path, values: dict[str, Any]) -> Verdicts:
 
 def _live(files: Sequence[Path], values: dict[str, Any]) -> Verdicts:
     from arecall.scenario import recording
+    from arecall.scenario.answering import TIMEOUT, found
     from arecall.scenario.loader import load_all
     from arecall.scenario.running import demand_known, installed, named
 
@@ -128,20 +143,27 @@ def _live(files: Sequence[Path], values: dict[str, Any]) -> Verdicts:
         raise UsageError("say on which backends: --backend NAME,... (`arecall adapters` names them; memory needs none)")
     if unknown := sorted(set(values["servers"]) - set(values["backends"])):
         raise UsageError(f"--server {unknown[0]}=... is of no backend that is replayed on")
+    application = None
+    if values["application"]:
+        application = found(values["application"], values["application_timeout"] or TIMEOUT)
+    elif values["application_timeout"]:
+        raise UsageError("--application-timeout is for an --application, and none is named")
     loaded = load_all(files)
     demand_known(loaded)
     scenarios = named(loaded)
     specs = installed(values["backends"])
     if values["record"] is not None:
         with recording.new(values["record"]) as folder:
-            verdicts, digest = _recorded(scenarios, specs, folder, values)
+            verdicts, digest = _recorded(scenarios, specs, folder, values, application)
         click.echo(f"arecall: recorded {values['record']} {digest}", err=True)
         return verdicts
     with tempfile.TemporaryDirectory() as folder:
-        return _recorded(scenarios, specs, Path(folder), values)[0]
+        return _recorded(scenarios, specs, Path(folder), values, application)[0]
 
 
-def _recorded(scenarios: Any, specs: Any, folder: Path, values: dict[str, Any]) -> tuple[Verdicts, str]:
+def _recorded(
+    scenarios: Any, specs: Any, folder: Path, values: dict[str, Any], application: Choice | None
+) -> tuple[Verdicts, str]:
     """Replay and judge from the record, as anybody will who judges it later."""
     from arecall.scenario import recording
     from arecall.scenario.judging import judge
@@ -154,6 +176,7 @@ def _recorded(scenarios: Any, specs: Any, folder: Path, values: dict[str, Any]) 
             folder,
             servers=values["servers"],
             repetitions=values["repetitions"],
+            application=application,
             progress=shown,
         )
     verdicts = judge(folder)

@@ -380,7 +380,16 @@ def _figures(times: RoadTimes) -> str:
 
 
 def _unlike(series: Sequence[Observation], moves: Moved | None) -> str:
-    """Say what a principal was last shown that it should not be, or not shown that it should be, after the change."""
+    """Say what a principal was last shown that it should not be, or not shown that it should be, before or after the change."""
+    first = series[0]
+    if moves is not None and first.when == "before" and first.shows and first.seen is not None:
+        missing = sorted(moves.revoked.get(first.principal, frozenset()) - {*first.seen})
+        early = sorted(moves.granted.get(first.principal, frozenset()) & {*first.seen})
+        return "".join(
+            f"; {first.principal} was {what} {', '.join(documents)}"
+            for what, documents in (("not shown", missing), ("shown already", early))
+            if documents
+        )
     wrong = next((one for one in reversed(series) if one.when == "after" and not one.shows and not one.error), None)
     if wrong is None or wrong.seen is None or moves is None:
         return ""

@@ -17,6 +17,9 @@ from arecall.scenario.state import ChangeError, State, after, start
 from arecall.scenario.yaml_tree import Text, parse
 from arecall.world import Group, Subject
 
+CITATIONS = "citations"
+"""The road that shows what an application's answers cite."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -58,9 +61,14 @@ class Loaded:
         return sorted(self.states[0].principals)
 
     def retrieval(self, stage: int) -> schema.Retrieval:
-        """What was found at a stage: the newest that a stage up to it brought, else that of the scenario."""
-        brought = [one.retrieval for one in self.scenario.stages[: stage + 1] if one.retrieval is not None]
-        return brought[-1] if brought else self.scenario.retrieval
+        """What was found at a stage."""
+        return retrieval_of(self.scenario, stage)
+
+
+def retrieval_of(scenario: schema.Scenario, stage: int) -> schema.Retrieval:
+    """Return what was found at a stage: the newest that a stage up to it brought, else that of the scenario."""
+    brought = [one.retrieval for one in scenario.stages[: stage + 1] if one.retrieval is not None]
+    return brought[-1] if brought else scenario.retrieval
 
 
 def load(path: Path) -> Loaded:
@@ -323,6 +331,7 @@ class _Checks:
             for expect in (stage.expect, *stage.by_backend.values()):
                 self._expect(expect, items)
                 self._watched(expect, stage, states[number], states[number + 1])
+                self._answered(expect, number)
 
     def _expect(self, expect: schema.Expect, items: Collection[str]) -> None:
         moves = expect.transition or schema.Moves()
@@ -352,6 +361,16 @@ class _Checks:
             self.wrong(
                 expect.within[0], f"the stage {stage.name!s} changes nothing for anybody that could be seen{need}"
             )
+
+    def _answered(self, expect: schema.Expect, number: int) -> None:
+        """Refuse to wait for citations where nobody is asked anything."""
+        if retrieval_of(self.scenario, number).queries:
+            return
+        for within in expect.within:
+            if within.road is not None and within.road.partition(" (")[0] == CITATIONS:
+                self.wrong(
+                    within.road, "what answers cite shows a change only where retrieval has queries to be answered"
+                )
 
     def _bound(self, bound: schema.Bound) -> None:
         from arecall.gates import parse_condition

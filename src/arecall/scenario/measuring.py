@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,28 +32,50 @@ def held(snapshot: Snapshot, loaded: Loaded, stage: int, expect: schema.Expect, 
 
     `searched` is the file of what the backend's own search gave each principal, which is there only if it has one.
     """
-    states = [
-        (f"{kind!s}: {count} pairs are {state!s}", str(kind), str(state), count)
-        for kind, counts in expect.states.items()
-        for state, count in counts.items()
+    given = loaded.retrieval(stage - 1)
+    wanted = [
+        *(
+            _Figure(_said(bound), _of_delivered(bound, given), partial(_out_of_bounds, bound=bound))
+            for bound in expect.measures
+        ),
+        *(
+            _Figure(
+                f"{kind!s}: {count} pairs are {state!s}",
+                str(kind) == "delivered",
+                partial(_another_count, kind=str(kind), state=str(state), count=count),
+            )
+            for kind, counts in expect.states.items()
+            for state, count in counts.items()
+        ),
     ]
-    names = [*map(_said, expect.measures), *(what for what, *_ in states)]
-    if not names:
-        return
-    if loaded.retrieval(stage - 1).queries and not searched.exists():
-        yield from (Held(what, cannot="the backend has no search of its own to ask") for what in names)
+    silent = [one for one in wanted if one.of_delivered and given.queries and not searched.exists()]
+    yield from (Held(one.what, cannot="the backend has no search of its own to ask") for one in silent)
+    told = [one for one in wanted if one not in silent]
+    if not told:
         return
     try:
         result = _evaluated(snapshot, loaded, stage, expect, searched)
     except ArecallError as error:
         message = _without_folders(str(error), searched.parent, loaded.path.parent)
-        yield from (Held(what, [f"it cannot be evaluated: {message}"]) for what in names)
+        yield from (Held(one.what, [f"it cannot be evaluated: {message}"]) for one in told)
         return
-    for bound in expect.measures:
-        yield Held(_said(bound), _out_of_bounds(result, bound))
-    for what, kind, state, count in states:
-        actual = result.states_by_list.get(kind, {}).get(state)
-        yield Held(what, [] if actual == count else [f"there are {actual}"])
+    yield from (Held(one.what, one.problems(result)) for one in told)
+
+
+@dataclass(frozen=True)
+class _Figure:
+    """A figure that is expected: how it is called, whether delivered lists alone give it, and what is wrong with it."""
+
+    what: str
+    of_delivered: bool
+    problems: Callable[[Any], Sequence[str]]
+
+
+def _of_delivered(bound: schema.Bound, given: schema.Retrieval) -> bool:
+    """Whether a figure is one of delivered lists: it says so, is of leaks, or there is no run that it could be of."""
+    if bound.filter is not None:
+        return bound.filter == "delivered"
+    return MEASURES[bound.measure.partition("@")[0]].on_leaks or not (given.run or given.run_file)
 
 
 def _without_folders(message: str, *folders: Path) -> str:
@@ -77,7 +100,7 @@ def _evaluated(snapshot: Snapshot, loaded: Loaded, stage: int, expect: schema.Ex
     delivered = read(given.delivered, given.delivered_file, inputs.read_delivered)
     if isinstance(delivered, dict):
         delivered = {(who, query): items for who, lists in delivered.items() for query, items in lists.items()}
-    if given.queries:
+    if given.queries and searched.exists():
         delivered = inputs.read_delivered(searched)
     if qrels is None:
         raise UsageError("the scenario has no qrels")
@@ -119,6 +142,11 @@ def _said(bound: schema.Bound) -> str:
     ]
     name = f"{bound.measure!s}[{chosen}]" if chosen else str(bound.measure)
     return f"{name}{of} is {' and '.join(limits) or 'undefined'}"
+
+
+def _another_count(result: Any, kind: str, state: str, count: int) -> Sequence[str]:
+    actual = result.states_by_list.get(kind, {}).get(state)
+    return [] if actual == count else [f"there are {actual}"]
 
 
 def _out_of_bounds(result: Any, bound: schema.Bound) -> Sequence[str]:

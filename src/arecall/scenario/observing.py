@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from arecall.adapter import View
 from arecall.errors import ArecallError
 from arecall.scenario import schema
+from arecall.scenario.answering import Citing
 from arecall.scenario.expecting import Moved, judged
 from arecall.scenario.loader import seconds
 from arecall.scenario.timing import Observation, When
@@ -78,24 +79,33 @@ class Watch:
         return not answers or (since is not None and answers[-1].at_us - since >= settle * 1_000_000)
 
     def _asked(self, principal: str, road: str, view: View, when: When, zero: float) -> Observation:
-        about = sorted(self.moves.of(principal))
-        granted = self.moves.granted.get(principal, frozenset())
-        revoked = self.moves.revoked.get(principal, frozenset())
+        about = self._about(principal, view)
+        granted = about & self.moves.granted.get(principal, frozenset())
+        revoked = about & self.moves.revoked.get(principal, frozenset())
         seen, error = None, ""
         try:
-            seen = view(about)
-            if strange := sorted(seen - set(about)):
+            seen = view(sorted(about))
+            if strange := sorted(seen - about):
                 seen, error = None, f"it names {strange[0]!r}, which was not asked about"
         except ArecallError as refused:
             error = str(refused)
-        at_us = round((self.clock.now() - zero) * 1_000_000)
-        if seen is None:
-            return Observation(
-                road=road, principal=principal, when=when, at_us=at_us, seen=None, shows=False, error=error
-            )
         # Before the change anything of it counts as shown: the road is then none that shows the state before.
-        shows = seen != revoked if when == "before" else granted <= seen and not seen & revoked
-        return Observation(road=road, principal=principal, when=when, at_us=at_us, seen=sorted(seen), shows=shows)
+        shows = seen is not None and (seen != revoked if when == "before" else granted <= seen and not seen & revoked)
+        return Observation(
+            road=road,
+            principal=principal,
+            when=when,
+            at_us=round((self.clock.now() - zero) * 1_000_000),
+            seen=None if seen is None else sorted(seen),
+            shows=shows,
+            error=error,
+            answers=view.answers if isinstance(view, Citing) else {},
+        )
+
+    def _about(self, principal: str, view: View) -> frozenset[str]:
+        """What the stage changes for a principal, as far as the road can show it at all."""
+        moves = self.moves.of(principal)
+        return moves & frozenset(view.citable) if isinstance(view, Citing) else moves
 
 
 def watched(within: schema.Within) -> float:

@@ -50,7 +50,7 @@ class Recorded(Struct, frozen=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """What was replayed. Times are UTC, RFC 3339."""
+    """What was replayed. Times are UTC, RFC 3339. `application` is what answered, where the user named it."""
 
     schema: str = SCHEMA
     arecall: str
@@ -58,6 +58,7 @@ class Run(Struct, frozen=True, kw_only=True):
     started: str
     scenarios: list[Recorded]
     backends: dict[str, AdapterVersion]
+    application: str = ""
 
 
 class Cell(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ Nothing is judged here: verdicts come from the record alone, so that they can be
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import platform
 import shutil
@@ -17,7 +18,7 @@ import msgspec
 
 from arecall import registry
 from arecall._version import VERSION
-from arecall.adapter import Adapter, AdapterSpec, Capability, Empty, Native, Progress, Silent, needs
+from arecall.adapter import Adapter, AdapterSpec, Capability, Empty, Native, Progress, Silent, View, needs
 from arecall.capture import capture
 from arecall.diff import transition
 from arecall.errors import (
@@ -28,11 +29,13 @@ from arecall.errors import (
     Disagreement,
     DriftError,
     IncompleteAnswer,
+    InputError,
     UsageError,
 )
 from arecall.inputs.problems import Problems, near
 from arecall.record import AdapterVersion
 from arecall.scenario import recording, schema
+from arecall.scenario.answering import Answering, BuiltIn, Choice, Citing, Tested
 from arecall.scenario.compiling import compiled, steps
 from arecall.scenario.expecting import Moved, expectation, expected_moves, roads_meant, variant
 from arecall.scenario.loader import Loaded, Step, seconds
@@ -68,6 +71,7 @@ def replay(
     *,
     servers: Mapping[str, str] | None = None,
     repetitions: int | None = None,
+    application: Choice | None = None,
     progress: Progress | None = None,
     clock: Clock | None = None,
 ) -> None:
@@ -79,6 +83,7 @@ def replay(
         folder: where to record.
         servers: the URL of a server by backend; without one, a server is started for the time being.
         repetitions: how often each is replayed; None: as often as its file says.
+        application: what is asked the questions of scenarios; None: one that is built in.
         progress: where to say how far it is.
         clock: what times are taken from.
     """
@@ -93,10 +98,21 @@ def replay(
         started=now(),
         scenarios=entries,
         backends={spec.name: _version(spec) for spec in backends},
+        application=application.name if application is not None else "",
     )
     recording.write(folder / recording.RUN, run)
+    how = _How(repetitions, application, clock or Clock())
     for spec in backends:
-        _on_backend(spec, scenarios, folder, (servers or {}).get(spec.name), repetitions, progress, clock or Clock())
+        _on_backend(spec, scenarios, folder, (servers or {}).get(spec.name), how, progress)
+
+
+@dataclass(frozen=True)
+class _How:
+    """How scenarios are replayed: as `replay` has it from its caller."""
+
+    repetitions: int | None
+    application: Choice | None
+    clock: Clock
 
 
 def demand_known(scenarios: Sequence[Loaded]) -> None:
@@ -161,9 +177,8 @@ def _on_backend(
     scenarios: Mapping[str, Loaded],
     folder: Path,
     server: str | None,
-    repetitions: int | None,
+    how: _How,
     progress: Progress,
-    clock: Clock,
 ) -> None:
     assert spec.sandbox is not None  # noqa: S101 -- `installed` has seen to it
     done = 0
@@ -171,9 +186,8 @@ def _on_backend(
         with spec.sandbox(server) as empty:
             for name, loaded in scenarios.items():
                 progress.note(f"{name} on {spec.name}")
-                times = repetitions or loaded.scenario.repetitions
                 where = recording.place(folder, name, spec.name)
-                recording.write(where / "cell.json", _cell(spec, empty, loaded, where, times, clock))
+                recording.write(where / "cell.json", _cell(spec, empty, loaded, where, how))
                 progress.advance()
                 done += 1
     except BackendError as error:
@@ -187,9 +201,10 @@ class _RefusedError(Exception):
     """The backend said that it cannot hold what the scenario asks for."""
 
 
-def _cell(spec: AdapterSpec, empty: Empty, loaded: Loaded, where: Path, repetitions: int, clock: Clock) -> Cell:
+def _cell(spec: AdapterSpec, empty: Empty, loaded: Loaded, where: Path, how: _How) -> Cell:
     if reason := lacking(spec, loaded):
         return Cell(status="cannot", reason=reason)
+    repetitions = how.repetitions or loaded.scenario.repetitions
     runs: list[str] = []
     try:
         for _ in range(repetitions):
@@ -199,7 +214,7 @@ def _cell(spec: AdapterSpec, empty: Empty, loaded: Loaded, where: Path, repetiti
                 runs.append(waiting.pop(0))
                 done.add(runs[-1])
                 with empty() as adapter:
-                    replay = _Replay(spec, adapter, loaded, where, len(runs), runs[-1], clock)
+                    replay = _Replay(spec, adapter, loaded, where, len(runs), runs[-1], how)
                     replay.run()
                 waiting = sorted({*waiting, *replay.variants} - done)
     except _RefusedError as refused:
@@ -234,7 +249,7 @@ class _Replay:
     where: Path
     number: int
     variant: str
-    clock: Clock
+    how: _How
     variants: set[str] = field(default_factory=set)
 
     def run(self) -> None:
@@ -242,11 +257,18 @@ class _Replay:
         self._refusable(self._provision)
         before = self._captured(0)
         moves = expected_moves(self.loaded, self.spec.name)
-        for number, stage in enumerate(self.loaded.scenario.stages, 1):
-            self._stage(number, stage, moves[number - 1])
-            after = self._captured(number)
-            recording.write(self._file(number, "transition.json"), transition(before, after).document())
-            before = after
+        with contextlib.closing(self._application()) as application:
+            application.index(compiled(self.loaded.states[0]).texts)
+            for number, stage in enumerate(self.loaded.scenario.stages, 1):
+                self._stage(number, stage, moves[number - 1] or Moved({}, {}), application)
+                after = self._captured(number)
+                recording.write(self._file(number, "transition.json"), transition(before, after).document())
+                before = after
+
+    def _application(self) -> Answering:
+        if self.how.application is None:
+            return BuiltIn(self.adapter, self.spec.support(Capability.SEARCH).supported)
+        return Tested(self.how.application, self.adapter)
 
     def _file(self, stage: int, what: str) -> Path:
         return stage_file(self.where, self.number, stage, what)
@@ -258,25 +280,28 @@ class _Replay:
         files = {str(what): self.loaded.files[name] for what, name in native.files.items()}
         return self.adapter.provision_native(Native(files, plain(native.settings)))
 
-    def _stage(self, number: int, stage: schema.Stage, moves: Moved | None) -> None:
-        within = expectation(stage, self.spec.name).within
-        opened = {who: self.adapter.views(who) for who in (moves.principals if moves is not None else ())}
+    def _stage(self, number: int, stage: schema.Stage, moves: Moved, application: Answering) -> None:
+        within, clock = expectation(stage, self.spec.name).within, self.how.clock
+        opened = {who: self._opened(number, who, moves.of(who), application) for who in moves.principals}
         every = sorted({road for views in opened.values() for road in views})
         self.variants |= {variant(road) for one in within for road in roads_meant(one, every)}
         views = {
             who: {road: view for road, view in of.items() if variant(road) == self.variant}
             for who, of in opened.items()
         }
-        watch = Watch(moves or Moved({}, {}), views, self.clock)
-        watch.look("before", self.clock.now())
+        watch = Watch(moves, views, clock)
+        watch.look("before", clock.now())
         done: list[tuple[str, list[str], float, float]] = []
-        zero = self.clock.now()
+        zero = clock.now()
         for step in self.loaded.steps[number - 1]:
-            began = self.clock.now()
+            began = clock.now()
             if not isinstance(step.change, schema.Wait):
                 zero = began
             applied = self._refusable(lambda step=step: self._make(step))
-            done.append((_said(step.change), applied, began, self.clock.now()))
+            texts = compiled(step.after).texts
+            if texts != compiled(step.before).texts:
+                application.index(texts)
+            done.append((_said(step.change), applied, began, clock.now()))
         if watch.roads:
             watch.follow(within, zero)
         micro = [(what, how, round((b - zero) * 1e6), round((e - zero) * 1e6)) for what, how, b, e in done]
@@ -286,10 +311,24 @@ class _Replay:
         )
         recording.write_lines(self._file(number, "observations.jsonl"), watch.seen)
 
+    def _opened(self, number: int, who: str, moves: frozenset[str], application: Answering) -> Mapping[str, View]:
+        """Open every road of somebody for whom a stage changes something: the backend's, and what is answered."""
+        views = self.adapter.views(who)
+        given = self.loaded.retrieval(number - 1)
+        chunks = {chunk for state in self.loaded.states for chunk in state.chunks}
+        citable = frozenset(self.loaded.universe)
+        if application.cites != "both":
+            citable = citable & chunks if application.cites == "chunks" else citable - chunks
+        if not given.queries or not moves & citable:
+            return views
+        questions = {str(name): str(text) for name, text in given.queries.items()}
+        roads = application.roads(who, given.depth, views)
+        return {**views, **{road: Citing(questions, ask, self.loaded.universe, citable) for road, ask in roads.items()}}
+
     def _make(self, step: Step) -> list[str]:
         match step.change:
             case schema.Wait(time=time):
-                self.clock.sleep(seconds(time))
+                self.how.clock.sleep(seconds(time))
                 return []
             case schema.Native(by_backend=by_backend):
                 change = by_backend.get(self.spec.name)
@@ -307,6 +346,11 @@ class _Replay:
             return call()
         except FAILURES:
             raise
+        except (UsageError, InputError) as error:
+            # A native world is made for this backend: one that is malformed says nothing about what the backend can hold.
+            if self.loaded.scenario.native:
+                raise
+            raise _RefusedError from error
         except ArecallError as error:
             raise _RefusedError from error
 

@@ -289,8 +289,9 @@ class Bound(Struct, frozen=True, kw_only=True):
 class Within(Struct, frozen=True, kw_only=True):
     """How soon roads show the change of the stage, for good.
 
-    Without `road` every road that the backend has is meant. `settle` is how long the change must be seen without a break
-    to be there for good; `watch` is how long is waited for it at most (by default twice the deadline, and a second).
+    Without `road` every road is meant; `citations` is what answers to the queries of `retrieval` cite. `settle` is how long
+    the change must be seen without a break to be there for good; `watch` is how long is waited for it at most (by default
+    twice the deadline, and a second).
     """
 
     road: str | None = None
@@ -324,8 +325,9 @@ class ByNature(Expect, frozen=True, kw_only=True):
 class Retrieval(Struct, frozen=True, kw_only=True):
     """What was found: a run, delivered lists (in the file or in files beside it), or queries to ask of a live engine.
 
-    `queries` are asked of the backend as each principal; what comes back is a delivered list of at most `depth`. `of` says
-    whether lists hold documents or chunks; lists of a live engine hold chunks where the world has any.
+    `queries` are asked of the backend as each principal; what comes back is a delivered list of at most `depth`. They are also
+    the questions that an application answers, for the road `citations`. `of` says whether lists hold documents or chunks;
+    lists of a live engine hold chunks where the world has any.
     """
 
     run: Lists = {}

@@ -9,6 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
+import msgspec
+
+from arecall.application import Answer
 from arecall.record import Struct
 from arecall.scenario.schema import Verdict
 
@@ -17,11 +20,12 @@ When = Literal["before", "after"]
 WORST_FIRST: Sequence[Verdict] = ("error", "never", "flapping", "late", "in_time")
 
 
-class Observation(Struct, frozen=True):
+class Observation(Struct, frozen=True, omit_defaults=True):
     """One answer of one road to one principal about the documents that the stage changes for it.
 
     `seen` names those that were seen; it is None, and `error` says why, where there was no answer. `shows` says whether
-    the answer is that of after the change. `when` tells the one look before the change from those after it.
+    the answer is that of after the change. `when` tells the one look before the change from those after it. `answers` are
+    what an application said, by question.
     """
 
     road: str
@@ -31,6 +35,7 @@ class Observation(Struct, frozen=True):
     seen: list[str] | None
     shows: bool
     error: str = ""
+    answers: dict[str, Answer] = msgspec.field(default_factory=dict)
 
 
 class Timing(Struct, frozen=True):

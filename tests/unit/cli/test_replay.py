@@ -112,6 +112,39 @@ def test_a_backend_that_is_not_there_ends_with_3(tmp_path: Path, arecall: Run) -
     assert "small on openfga: ERROR" in done.stdout
 
 
+BOT = """\
+from arecall.application import Answer, Application
+
+class Bot(Application):
+    def __init__(self, adapter):
+        self.adapter = adapter
+
+    def answer(self, principal, question):
+        said = self.adapter.check(principal, ["rules"])[0].decision.value
+        return Answer("as it is written", ["rules"] if said == "ALLOW" else [])
+
+class Forgetful(Bot):
+    def answer(self, principal, question):
+        return Answer("as it was written", ["rules"])
+"""
+
+
+def test_an_application_of_the_user_is_asked_and_what_it_leaks_is_named(tmp_path: Path, arecall: Run) -> None:
+    (tmp_path / "support.py").write_text(BOT, "utf-8")
+    assert arecall("scenario", "new", "leaving.yaml").returncode == 0
+    right = arecall("replay", "leaving.yaml", "--backend", "memory", "--application", "support:Bot", "--record", "kept")
+    assert right.returncode == 0, right.stdout + right.stderr
+    assert "citations (support:Bot)" in right.stdout
+    assert json.loads((tmp_path / "kept" / "run.json").read_text("utf-8"))["application"] == "support:Bot"
+    wrong = arecall("replay", "leaving.yaml", "--backend", "memory", "--application", "support:Forgetful")
+    assert wrong.returncode == 1
+    assert "citations (support:Forgetful) shows the change within 5s: it is never" in wrong.stdout
+    assert "contractor at " in wrong.stdout
+    assert "was still shown rules" in wrong.stdout
+    refused = arecall("replay", "kept", "--application", "support:Bot")
+    assert (refused.returncode, "leave out --application" in refused.stderr) == (2, True)
+
+
 def test_an_interrupt_leaves_no_half_recording(tmp_path: Path) -> None:
     write(tmp_path, edited("    changes:\n", "    changes:\n      - {do: wait, for: 60s}\n"))
     command = [sys.executable, "-m", "arecall", "replay", "small.yaml", "--backend", "memory", "--record", "recorded"]
@@ -128,6 +161,15 @@ def test_an_interrupt_leaves_no_half_recording(tmp_path: Path) -> None:
     ("arguments", "said"),
     [
         (("small.yaml",), "say on which backends: --backend NAME,..."),
+        (("small.yaml", "--backend", "memory", "--application", "bots"), "is no MODULE:NAME"),
+        (
+            ("small.yaml", "--backend", "memory", "--application", "nowhere_:Bot"),
+            "--application nowhere_:Bot cannot be loaded",
+        ),
+        (
+            ("small.yaml", "--backend", "memory", "--application-timeout", "5"),
+            "is for an --application, and none is named",
+        ),
         (("small.yaml", "--backend", "memori"), "did you mean 'memory'"),
         (("small.yaml", "--backend", "table"), "offers no isolated place"),
         (("small.yaml", "--backend", "memory", "--server", "memory"), "is no BACKEND=URL"),

@@ -11,6 +11,7 @@ from typing import ClassVar
 from arecall.adapter import Adapter, AdapterSpec, Capability, Support, View, within_process
 from arecall.errors import BackendUnavailable
 from arecall.scenario import recording
+from arecall.scenario.answering import Choice
 from arecall.scenario.judging import Verdicts, judge
 from arecall.scenario.loader import load
 from arecall.scenario.observing import Clock
@@ -93,12 +94,17 @@ class Time:
 
 
 def replayed(
-    scenario: Path, folder: Path, *backends: AdapterSpec, repetitions: int | None = None, clock: Clock | None = None
+    scenario: Path,
+    folder: Path,
+    *backends: AdapterSpec,
+    repetitions: int | None = None,
+    clock: Clock | None = None,
+    application: Choice | None = None,
 ) -> tuple[Verdicts, Path]:
     """Replay one scenario and keep the recording; return its verdicts and where it is."""
     target = folder / "recording"
     with recording.new(target) as aside:
-        replay(named([load(scenario)]), backends, aside, repetitions=repetitions, clock=clock)
+        replay(named([load(scenario)]), backends, aside, repetitions=repetitions, clock=clock, application=application)
         verdicts = judge(aside)
         recording.write(aside / recording.VERDICTS, verdicts)
         recording.seal(aside)
