@@ -46,8 +46,16 @@ class Check(Struct, frozen=True, kw_only=True):
     message: str = ""
 
 
+class Spread(Struct, frozen=True, kw_only=True):
+    """Times over all principals and repetitions, in microseconds."""
+
+    p50_us: int
+    p95_us: int
+    worst_us: int
+
+
 class RoadTimes(Struct, frozen=True, kw_only=True):
-    """How soon a road showed the change of a stage, over all principals and repetitions; microseconds.
+    """How soon a road showed the change of a stage: `first`, and `stable`, for good; None unless it did to everyone, always.
 
     `judged` is false where the scenario expects nothing of the road: its verdict is then against no deadline.
     """
@@ -57,10 +65,8 @@ class RoadTimes(Struct, frozen=True, kw_only=True):
     verdict: str
     judged: bool
     deadline_us: int | None
-    first_us: int | None
-    p50_us: int | None
-    p95_us: int | None
-    worst_us: int | None
+    first: Spread | None
+    stable: Spread | None
     observations: int
     reason: str = ""
 
@@ -351,9 +357,6 @@ def _road(
     """Return the times of a road, and the series of observations that it did worst in."""
     deadline = round(seconds(within.deadline) * 1_000_000) if within is not None else None
     timings = [timed(one, deadline if deadline is not None else 2**62) for one in series]
-    stable = [one.stable_us for one in timings if one.stable_us is not None]
-    first = [one.first_us for one in timings if one.first_us is not None]
-    whole = len(stable) == len(timings)
     slowest = worst(timings)
     times = RoadTimes(
         stage=stage,
@@ -361,22 +364,27 @@ def _road(
         verdict=slowest.verdict,
         judged=within is not None,
         deadline_us=deadline,
-        first_us=min(first, default=None),
-        p50_us=percentile(stable, 0.5) if whole else None,
-        p95_us=percentile(stable, 0.95) if whole else None,
-        worst_us=max(stable) if whole else None,
+        first=_spread([one.first_us for one in timings]),
+        stable=_spread([one.stable_us for one in timings]),
         observations=sum(map(len, series)),
         reason=slowest.reason,
     )
     return times, series[timings.index(slowest)]
 
 
+def _spread(times: Sequence[int | None]) -> Spread | None:
+    whole = [one for one in times if one is not None]
+    if len(whole) < len(times):
+        return None
+    return Spread(p50_us=percentile(whole, 0.5), p95_us=percentile(whole, 0.95), worst_us=max(whole))
+
+
 def _figures(times: RoadTimes) -> str:
     if times.reason:
         return f": {times.reason}"
-    if times.worst_us is not None:
-        return f": there for good after {times.worst_us / 1e6:.3f} s at worst"
-    return f": first seen after {times.first_us / 1e6:.3f} s" if times.first_us is not None else ""
+    if times.stable is not None:
+        return f": there for good after {times.stable.worst_us / 1e6:.3f} s at worst"
+    return f": first seen after {times.first.worst_us / 1e6:.3f} s at worst" if times.first is not None else ""
 
 
 def _unlike(series: Sequence[Observation], moves: Moved | None) -> str:

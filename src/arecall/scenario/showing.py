@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TextIO
 
-from arecall.scenario.judging import OfScenario, OnBackend, RoadTimes, Verdicts
+from arecall.scenario.judging import OfScenario, OnBackend, RoadTimes, Spread, Verdicts
 
 WIDTH = 200
 """Columns of a table that nobody looks at in a terminal."""
@@ -86,7 +86,15 @@ def _times(verdicts: Verdicts) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         if road.judged
     ]
     if len(verdicts.scenarios) == 1:
-        header = ("stage", "backend", "road", "verdict", "p50", "p95", "worst", "deadline")
+        header = (
+            "stage",
+            "backend",
+            "road",
+            "verdict",
+            "first (p50, p95, worst)",
+            "for good (p50, p95, worst)",
+            "deadline",
+        )
         return header, [(road.stage, backend, road.road, road.verdict, *_figures(road)) for backend, road in judged]
     by_road: dict[tuple[str, str], list[RoadTimes]] = {}
     for backend, road in judged:
@@ -96,13 +104,17 @@ def _times(verdicts: Verdicts) -> tuple[Sequence[str], Sequence[Sequence[str]]]:
         counts = Counter(road.verdict for road in roads)
         said = ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
         rows.append(
-            (backend, name, said, _time(max((r.worst_us for r in roads if r.worst_us is not None), default=None)))
+            (backend, name, said, _time(max((r.stable.worst_us for r in roads if r.stable is not None), default=None)))
         )
     return ("backend", "road", "changes seen", "worst"), rows
 
 
 def _figures(road: RoadTimes) -> Sequence[str]:
-    return [_time(us) for us in (road.p50_us, road.p95_us, road.worst_us, road.deadline_us)]
+    return [_spread(road.first), _spread(road.stable), _time(road.deadline_us)]
+
+
+def _spread(times: Spread | None) -> str:
+    return ", ".join(map(_time, (times.p50_us, times.p95_us, times.worst_us))) if times is not None else "-"
 
 
 def _time(us: int | None) -> str:

@@ -25,7 +25,9 @@ def blocks(language: str) -> list[str]:
 
 def test_every_command_works_as_it_stands(tmp_path: Path) -> None:
     commands = [line for block in blocks("") for line in block.splitlines() if line.startswith("arecall ")]
-    assert len(commands) == 4
+    assert len(commands) == 5
+    (bot,) = blocks("python")
+    (tmp_path / "support_bot.py").write_text(bot, "utf-8")
     for command in commands:
         done = subprocess.run(
             [sys.executable, "-m", *shlex.split(command)],

@@ -20,7 +20,7 @@ from arecall.world import Change, Principal, World, authorized
 from arecall_adapters.casbin import ADAPTER as CASBIN
 from arecall_adapters.memory import ADAPTER as MEMORY
 from arecall_adapters.memory import MemoryAdapter
-from unit.scenario.adapters import Cached, Dying, Searching, cached, files, problems, replayed, spec
+from unit.scenario.adapters import Cached, Dying, Searching, Time, cached, files, problems, replayed, spec
 from unit.scenario.files import SMALL, edited, write
 
 
@@ -83,9 +83,9 @@ def test_a_verdict_may_be_what_is_expected_of_a_backend_by_its_nature(tmp_path: 
 def test_times_are_taken_over_all_repetitions(tmp_path: Path) -> None:
     verdicts, folder = replayed(write(tmp_path, SMALL), tmp_path, MEMORY, repetitions=3)
     times = verdicts.scenarios[0].backends["memory"].roads[0]
-    assert times.p50_us is not None
-    assert times.worst_us is not None
-    assert times.p50_us <= times.worst_us
+    assert times.first is not None
+    assert times.stable is not None
+    assert times.first.p50_us <= times.stable.p50_us <= times.stable.p95_us <= times.stable.worst_us
     assert {Path(name).parts[4] for name in files(folder) if "snapshot" in name} == {"1", "2", "3"}
 
 
@@ -435,3 +435,29 @@ def test_a_record_without_observations_does_not_pass(tmp_path: Path) -> None:
     verdicts = judge(folder)
     assert "fails: first: everyone concerned was watched: no road of bob was watched" in problems(verdicts, "memory")
     assert verdicts.exit_status == 1
+
+
+def test_a_road_that_flaps_has_a_first_time_and_one_for_good(tmp_path: Path) -> None:
+    class Flapping(MemoryAdapter):
+        """Shows the change, then twice what was before it, as replicas do of which one lags."""
+
+        asked = 0
+
+        def views(self, principal: str) -> Mapping[str, View]:
+            before = self._readable(principal)
+
+            def replica(documents: Sequence[str]) -> frozenset[str]:
+                self.asked += 1
+                lags = self.asked in (1, 3, 4)
+                return (before if lags else self._readable(principal)) & set(documents)
+
+            return {"replica": replica}
+
+    time = Time()
+    text = edited("{road: check, deadline: 2s}", "{road: replica, deadline: 2s, verdict: flapping}")
+    verdicts, _ = replayed(write(tmp_path, text), tmp_path, spec("flapping", Flapping), clock=time.clock)
+    assert problems(verdicts, "flapping") == []
+    (road,) = verdicts.scenarios[0].backends["flapping"].roads
+    assert road.first is not None
+    assert road.stable is not None
+    assert road.first.worst_us < road.stable.worst_us
