@@ -114,7 +114,10 @@ def _figures(road: RoadTimes) -> Sequence[str]:
 
 
 def _spread(times: Spread | None) -> str:
-    return ", ".join(map(_time, (times.p50_us, times.p95_us, times.worst_us))) if times is not None else "-"
+    if times is None:
+        return "-"
+    # Over one principal and one repetition all three are the same.
+    return ", ".join(dict.fromkeys(map(_time, (times.p50_us, times.p95_us, times.worst_us))))
 
 
 def _time(us: int | None) -> str:

@@ -145,6 +145,40 @@ def test_a_cached_check_is_a_road_that_leaks_until_it_expires(tmp_path: Path, ca
     assert_as_worked(shared, told, after)
 
 
+ASSISTANT = """\
+schema: arecall/scenario/1
+title: An assistant that asks the cached check
+why: For tests. Nobody else.
+world:
+  principals: [ann, bob]
+  documents:
+    price: {readers: {principals: [ann, bob]}, text: "the price that we offer"}
+retrieval:
+  queries: {price: "What price do we offer?"}
+stages:
+  - name: bob is taken off it
+    changes:
+      - {do: revoke, document: price, from: {principals: [bob]}}
+    expect:
+      within: [{road: citations, deadline: 1s, watch: 30s}]
+"""
+
+
+def test_an_assistant_that_asks_the_cached_check_goes_on_citing_until_it_expires(
+    tmp_path: Path, cached: Server
+) -> None:
+    with recording.new(tmp_path / "recording") as aside:
+        replay(named([load(write(tmp_path, ASSISTANT))]), [fga.ADAPTER], aside, servers={"openfga": cached.url})
+        verdicts = judge(aside)
+    (late,) = problems(verdicts, "openfga")
+    assert late.startswith(
+        "fails: bob is taken off it: citations (MINIMIZE_LATENCY) shows the change within 1s: it is late"
+    )
+    assert late.endswith(" s was still shown price")
+    verdict = {road.road: road.verdict for road in verdicts.scenarios[0].backends["openfga"].roads}
+    assert verdict["citations"] == verdict["citations (HIGHER_CONSISTENCY)"] == "in_time"
+
+
 def test_a_cached_check_says_yes_when_the_list_says_no_already(cached: Server, shared: Path) -> None:
     told = story(shared, "F03")
     (who, relation, folder), (_, parent, document) = told["world"]["grants"]
