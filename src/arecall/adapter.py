@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from arecall.decisions import Decision, Outcome
-from arecall.errors import IncompleteAnswer, UsageError
+from arecall.errors import IncompleteAnswer, Unsupported, UsageError
 from arecall.record import Backend, Finding
 from arecall.world import Change, Everyone, Group, World
 
@@ -230,9 +230,11 @@ class Adapter(abc.ABC):
         """Put a model in the backend's own terms into an empty backend; return its revision (or "").
 
         Raises:
-            UsageError: the adapter takes none, or not this one.
+            Unsupported: this backend cannot hold it, though it is as it should be. A scenario is then said to be none for it;
+                any other error is one of the scenario or of the backend.
+            UsageError: it is not as it should be.
         """
-        raise UsageError(f"the adapter of {self.describe().kind} takes no native model")
+        raise Unsupported(f"the adapter of {self.describe().kind} takes no native model")
 
     def apply_native(self, change: Mapping[str, Any]) -> str:
         """Make a change in the backend's own terms to a native model; return the revision after it (or "").

@@ -79,6 +79,10 @@ class PolicyError(BackendError):
     """The policy, model or mapping that the backend holds cannot be used as asked."""
 
 
+class Unsupported(PolicyError):
+    """The backend cannot hold a model in its own terms by its kind, its licence or its settings; the model is not wrong."""
+
+
 class IncompleteAnswer(BackendError):
     """The backend (or its adapter) answered for less, or for something else, than was asked."""
 

@@ -19,7 +19,7 @@ import msgspec
 from msgspec import field
 
 from arecall.adapter import Native
-from arecall.errors import PolicyError, UsageError
+from arecall.errors import Unsupported, UsageError
 from arecall_adapters.dls.principals import PREFIX
 from arecall_adapters.dls.wire import Requester, path
 from arecall_adapters.dls.world import Place
@@ -160,7 +160,8 @@ class Built:
 
         Raises:
             UsageError: a user holds a role that there is not, or the engine has no keys.
-            PolicyError: the engine does not take it, or is not set as the world requires.
+            Unsupported: the engine is not set as the world requires.
+            PolicyError: the engine does not take it.
             InputError: documents that the engine does not take.
         """
         place, wire = self.place, self.place.engine.wire
@@ -232,7 +233,7 @@ class Built:
             # What was found out is told with how: `true (measured)`.
             actual = str(settings.get(name, "unknown")).lower()
             if actual.partition(" ")[0] != wanted:
-                raise PolicyError(
+                raise Unsupported(
                     f"it needs a cluster with {name} = {wanted}, and this one has {actual}",
                     "replay it on a server that is set so",
                 )

@@ -29,7 +29,7 @@ from arecall.errors import (
     Disagreement,
     DriftError,
     IncompleteAnswer,
-    InputError,
+    Unsupported,
     UsageError,
 )
 from arecall.inputs.problems import Problems, near
@@ -346,12 +346,10 @@ class _Replay:
             return call()
         except FAILURES:
             raise
-        except (UsageError, InputError) as error:
-            # A native world is made for this backend: one that is malformed says nothing about what the backend can hold.
-            if self.loaded.scenario.native:
-                raise
-            raise _RefusedError from error
         except ArecallError as error:
+            # A native world is made for this backend: that it is refused does not say that the backend cannot hold it.
+            if self.loaded.scenario.native and not isinstance(error, Unsupported):
+                raise
             raise _RefusedError from error
 
     def _captured(self, stage: int) -> Snapshot:

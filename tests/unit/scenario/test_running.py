@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from arecall.adapter import Capability, Listing, Progress, Support, View
+from arecall.adapter import Capability, Listing, Native, Progress, Support, View
 from arecall.decisions import Decision, Outcome
-from arecall.errors import PolicyError, UsageError
+from arecall.errors import PolicyError, Unsupported, UsageError
 from arecall.scenario import recording
 from arecall.scenario.judging import judge
 from arecall.scenario.loader import load
@@ -351,7 +351,29 @@ def test_a_native_change_of_what_is_not_there_is_refused(tmp_path: Path) -> None
     text = edited("[p, ann, memo, read]", "[p, ann, plan, read]", NATIVE)
     verdicts, _ = replayed(native(tmp_path, text), tmp_path, CASBIN)
     assert "casbin did not remove the line p, ann, plan, read" in verdicts.scenarios[0].backends["casbin"].reason
-    assert verdicts.exit_status == 1
+    assert verdicts.exit_status == 3
+
+
+def test_a_native_model_that_is_malformed_is_an_error_and_not_something_that_cannot_be_expressed(
+    tmp_path: Path,
+) -> None:
+    path = native(tmp_path)
+    (tmp_path / "model.conf").write_text("[matchers]\n", "utf-8")
+    verdicts, _ = replayed(path, tmp_path, CASBIN)
+    assert verdicts.scenarios[0].backends["casbin"].status == "error"
+    assert verdicts.exit_status == 3
+
+
+def test_a_native_world_that_a_backend_cannot_hold_as_it_is_set_is_none_for_it(tmp_path: Path) -> None:
+    class Old(MemoryAdapter):
+        def provision_native(self, native: Native) -> str:
+            raise Unsupported("it needs a newer server")
+
+    text = edited("  casbin:\n    files", "  old: {}\n  casbin:\n    files", NATIVE)
+    verdicts, _ = replayed(native(tmp_path, text), tmp_path, CASBIN, spec("old", Old))
+    old = verdicts.scenarios[0].backends["old"]
+    assert (old.status, old.reason) == ("cannot", "it needs a newer server")
+    assert verdicts.exit_status == 0
 
 
 # -- which -------------------------------------------------------------------------------------------------------------
