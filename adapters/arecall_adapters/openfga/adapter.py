@@ -100,7 +100,7 @@ class OpenFgaAdapter(Adapter):
         if self._deadline is not None:
             settings["list_deadline_seconds"] = self._deadline
         if self._image:
-            settings["server_image"] = self._image
+            settings["image"] = self._image
         if state.doubt:
             settings["drift_unverifiable"] = state.doubt
         return Backend(
