@@ -14,9 +14,10 @@ import json
 import os
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,12 @@ READY_SECONDS = 300
 
 ATTEMPTS = 3
 RUN_LABEL = "arecall.test-run"
+
+QUICK = "quick-admin"
+"""An administrator of OpenSearch beside `admin`, who is the one that every OpenSearch has."""
+
+BCRYPT_ROUNDS = "4"
+"""The fewest that OpenSearch takes; the default of 12 is for passwords that somebody could guess."""
 
 PASSWORD = "Wander-copper-47-lantern"
 """Of every administrator; OpenSearch refuses weak ones."""
@@ -81,6 +88,23 @@ class Kind:
     command: str | None = None
     user: str = ""
     password: str = field(default="", repr=False)
+    account: Callable[[Server], Server] = lambda server: server
+
+
+def _quick_account(server: Server) -> Server:
+    """Return the server with an administrator whose password is checked in no time.
+
+    OpenSearch forgets who has logged in at each change of its security, and checks the password anew with the next request. The
+    hash of `admin` is made to take a second of a busy machine; this one's is made as BCRYPT_ROUNDS says.
+    """
+    path = f"/_plugins/_security/api/internalusers/{QUICK}"
+    try:
+        server.ask(path)
+    except urllib.error.HTTPError as error:
+        if error.code != 404:
+            raise
+        server.ask(path, {"password": server.password, "backend_roles": ["admin"]}, method="PUT")
+    return replace(server, user=QUICK)
 
 
 KINDS = {
@@ -119,10 +143,13 @@ KINDS = {
             "discovery.type": "single-node",
             "cluster.routing.allocation.disk.threshold_enabled": "false",
             "plugins.security.ssl.http.enabled": "false",
-            # A node reads it at its start only.
+            # A node reads these at its start only.
             "plugins.security.authcz.rest_impersonation_user.admin": "*",
+            f"plugins.security.authcz.rest_impersonation_user.{QUICK}": "*",
+            "plugins.security.password.hashing.bcrypt.rounds": BCRYPT_ROUNDS,
         },
         ready=lambda server: server.ask("/_plugins/_security/health")["status"] == "UP",
+        account=_quick_account,
     ),
 }
 
@@ -220,7 +247,7 @@ def _ready(backend: str, container: Container) -> Server:
     while True:
         with contextlib.suppress(OSError, HTTPException):
             if kind.ready(server):
-                return server
+                return kind.account(server)
         container.reload()
         if container.status != "running" or time.monotonic() > deadline:
             told = container.logs(tail=20).decode("utf-8", "replace")
