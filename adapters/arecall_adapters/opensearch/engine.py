@@ -29,6 +29,9 @@ RIGHT = "a role of plugins.security.restapi.roles_enabled, such as security_rest
 
 CONFLICT = 409
 
+PATCHED_AT_ONCE = 100
+"""Roles or users in one request."""
+
 
 class OpenSearchEngine(Engine):
     """One OpenSearch cluster.
@@ -261,7 +264,7 @@ class OpenSearchEngine(Engine):
     own_roles = "[${user.securityRoles}]"
 
     def put_roles(self, roles: Mapping[str, str], index: str) -> None:
-        """Put them all at once."""
+        """Put them all."""
         self.put_descriptors(
             {
                 name: {
@@ -274,13 +277,13 @@ class OpenSearchEngine(Engine):
         )
 
     def put_descriptors(self, roles: Mapping[str, Any]) -> None:
-        """Put them all at once."""
+        """Put them all."""
         self._patched("roles", roles)
 
     def put_users(
         self, users: Mapping[str, Sequence[str]], more: Mapping[str, Mapping[str, Any]] | None = None
     ) -> None:
-        """Put them all at once, with hashes of passwords that nobody knows."""
+        """Put them all, with hashes of passwords that nobody knows."""
         self._patched(
             "internalusers",
             {
@@ -294,16 +297,16 @@ class OpenSearchEngine(Engine):
         )
 
     def remove_roles(self, names: Sequence[str]) -> None:
-        """Delete them all at once."""
+        """Delete them all."""
         self._removed("roles", names)
 
     def remove_users(self, names: Sequence[str]) -> None:
-        """Delete them all at once."""
+        """Delete them all."""
         self._removed("internalusers", names)
 
     def _patched(self, what: str, values: Mapping[str, Any]) -> None:
         operations = [{"op": "add", "path": f"/{_pointer(name)}", "value": value} for name, value in values.items()]
-        self._written("PATCH", f"{API}/{what}", operations)
+        self._patch(what, operations)
 
     def _removed(self, what: str, names: Sequence[str]) -> None:
         if not names:
@@ -313,8 +316,12 @@ class OpenSearchEngine(Engine):
         except Refused as refused:
             raise of_the_account(refused, "look for roles and users to remove", RIGHT) from None
         operations = [{"op": "remove", "path": f"/{_pointer(name)}"} for name in names if name in there]
-        if operations:
-            self._written("PATCH", f"{API}/{what}", operations)
+        self._patch(what, operations)
+
+    def _patch(self, what: str, operations: Sequence[Any]) -> None:
+        # Who writes much takes long, and would lose to those who write little again and again.
+        for start in range(0, len(operations), PATCHED_AT_ONCE):
+            self._written("PATCH", f"{API}/{what}", operations[start : start + PATCHED_AT_ONCE])
 
     def _written(self, method: str, asked: str, body: Any) -> None:
         # All of a kind is one document of the security index: two who write at once conflict, and one has to try again.
