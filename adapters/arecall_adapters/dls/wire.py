@@ -1,18 +1,20 @@
-"""How a request reaches an engine: what the clients of both have in common, and who asks."""
+"""How a request reaches an engine, by whichever client: who asks, how long, how often, and what each failure means."""
 
 from __future__ import annotations
 
+import abc
 import base64
+import ssl
 import threading
 import urllib.parse
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import tenacity
 
-from arecall.errors import BackendError, BackendUnavailable, UsageError
+from arecall.errors import BackendError, BackendTimeout, BackendUnavailable, UsageError
 
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses that may pass. A 500 is not among them: a role query that cannot run is one, and stays one."""
@@ -64,22 +66,31 @@ class Passing(Exception):
         super().__init__(final.cause)
 
 
-class Wire(Protocol):
-    """A connection pool to one cluster, as the engine's own client has it."""
+class Untrusted(Exception):
+    """The server's certificate is not trusted, or is another's; nothing was sent."""
 
-    url: str
 
-    def ask(self, method: str, path: str, body: Any = None, *, requester: Requester = CAPTURING) -> dict[str, Any]:
-        """Make one request and return its JSON; lists of operations (`_bulk`) are given as a list of objects.
+class NoJson(Exception):
+    """The answer is none of an engine's, or was cut."""
 
-        Raises:
-            Refused: the engine answered with a 4xx status, or a 500.
-            BackendUnavailable: it could not be reached, or was turned away for longer than is worth waiting.
-            BackendTimeout: it did not answer in time.
-        """
 
-    def close(self) -> None:
-        """Close all connections; safe to call twice."""
+class Unreachable(Exception):
+    """There is no connection, or it was lost."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        status: of HTTP.
+        body: the JSON, as Python has it.
+        retry_after: the header of that name, if the client shows it.
+    """
+
+    status: int
+    body: Any
+    retry_after: str | None = None
 
 
 @dataclass(frozen=True)
@@ -130,6 +141,104 @@ def api_key(key: str) -> Mapping[str, str]:
 
 def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+JSON, LINES = "application/json", "application/x-ndjson"
+
+
+class Wire(abc.ABC):
+    """A connection pool to one cluster. An engine's own client sends; what its failures mean is the same for all."""
+
+    server: ClassVar[str]
+    """What messages call the engine."""
+
+    def __init__(self, access: Access) -> None:
+        """Prepare the connections; nothing is sent yet.
+
+        Raises:
+            UsageError: a URL that is none, credentials that are incomplete, or a file of certificates that cannot be read.
+        """
+        self.url = checked_url(access.url)
+        if access.ca_file is not None:
+            demand_authorities(access.ca_file, self.url)
+        self._headers = access.headers()
+        self._timeout = access.timeout
+        self._closed = False
+        try:
+            self._client = self.client(access)
+        except (ValueError, OSError) as error:
+            raise UsageError(f"these settings reach no {self.server} server: {error}") from None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
+    @abc.abstractmethod
+    def client(self, access: Access) -> Any:
+        """Make the engine's own client, which tries once and can be closed.
+
+        Raises:
+            ValueError, OSError: it does not take these settings.
+        """
+
+    @abc.abstractmethod
+    def send(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Answer:
+        """Send one request by the client.
+
+        Raises:
+            TimeoutError, Untrusted, NoJson, Unreachable: see there.
+        """
+
+    def ask(self, method: str, path: str, body: Any = None, *, requester: Requester = CAPTURING) -> dict[str, Any]:
+        """Make one request and return its JSON; lists of operations (`_bulk`) are given as a list of objects.
+
+        Raises:
+            Refused: the engine answered with a status that is no success and does not pass.
+            BackendUnavailable: it could not be reached, or was turned away for longer than is worth waiting.
+            BackendTimeout: it did not answer in time.
+        """
+        headers = {"accept": JSON, **self._headers, **requester.headers}
+        if body is not None:
+            headers["content-type"] = LINES if isinstance(body, list) and "/_bulk" in path else JSON
+        return retried(lambda: self._once(method, path, body, headers))
+
+    def _once(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> dict[str, Any]:
+        if self._closed:
+            raise BackendUnavailable(f"the connection to {self.server} was closed", "open a new one")
+        what = f"{method} {path}"
+        try:
+            return self._told(within(self._timeout, lambda: self.send(method, path, body, headers)), what)
+        except TimeoutError:
+            raise BackendTimeout(
+                f"{self.server} did not answer {what} within {self._timeout:g} s", "give it more (--timeout)"
+            ) from None
+        except Untrusted as untrusted:
+            raise BackendUnavailable(
+                f"no trusted connection to {self.url}: {untrusted}",
+                "use the name that the certificate is for, and name its authority with --ca-file",
+            ) from None
+        except NoJson:
+            raise BackendUnavailable(
+                f"{self.url} answered {what} with something that is no whole JSON object",
+                "see what stands between you and the cluster",
+            ) from None
+        except Unreachable as lost:
+            gone = BackendUnavailable(f"{self.url} cannot be reached: {lost}", "check --url, and the server")
+            raise (Passing(gone) if asks(method, path) else gone) from None
+
+    def _told(self, answer: Answer, what: str) -> dict[str, Any]:
+        if answer.status in PASSING:
+            raise passing(answer.status, answer.retry_after, what)
+        if not 200 <= answer.status < 300:
+            raise Refused(answer.status, answer.body)
+        if not isinstance(answer.body, dict):
+            raise NoJson
+        return answer.body
+
+    def close(self) -> None:
+        """Close all connections; safe to call twice."""
+        if not self._closed:
+            self._closed = True
+            self._client.close()
 
 
 def retried(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -214,6 +323,20 @@ def checked_url(url: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise UsageError("the URL holds a user or password; give them as --user and --password, or in the environment")
     return url.rstrip("/")
+
+
+def demand_authorities(ca_file: str, url: str) -> None:
+    """Refuse certificate authorities that would prove nothing; the clients look into the file when they first connect.
+
+    Raises:
+        UsageError: the file holds none, or the URL is none of TLS.
+    """
+    if not url.startswith("https:"):
+        raise UsageError(f"--ca-file is for https://, and nothing proves who answers at {url}")
+    try:
+        ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise UsageError(f"the certificates {ca_file} cannot be loaded: {error}") from None
 
 
 def of_the_account(refused: Refused, what: str, right: str) -> BackendUnavailable:
