@@ -140,8 +140,13 @@ class DlsAdapter(Adapter):
             path = path if view.pit.stands_for_path else indices.resolve(self.engine.wire, path.name)
             policy = self.engine.policy(path.names)
             self._dismiss()
-        keys = {name: self.engine.key(each) for name, each in sorted(self.asking.credentials.items())}
-        unreadable = [policy.unreadable, *(key.get("unreadable", "") for key in keys.values() if key is not None)]
+        keys = dict(sorted(self.engine.keys(self.asking.credentials).items()))
+        untold = {name: key["unreadable"] for name, key in keys.items() if "unreadable" in key}
+        doubts = [policy.unreadable] if policy.unreadable else []
+        if untold:
+            name, why = next(iter(untold.items()))
+            others = f", nor those of {len(untold) - 1} others" if len(untold) > 1 else ""
+            doubts.append(f"the API key of {name} may not be read{others} ({why})")
         content: dict[str, Any] = {
             "roles": policy.roles,
             "role_mappings": policy.mappings,
@@ -159,8 +164,8 @@ class DlsAdapter(Adapter):
         }
         if self._image:
             settings["image"] = self._image
-        if any(unreadable):
-            settings["drift_unverifiable"] = "; ".join(filter(None, unreadable))
+        if doubts:
+            settings["drift_unverifiable"] = "; ".join(doubts)
         elif path.states is None and not view.pit.stands_for_path:
             settings["drift_unverifiable"] = (
                 f"sequence numbers of {path.name} may not be read; the privilege monitor lets them"
