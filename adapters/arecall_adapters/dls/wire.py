@@ -206,7 +206,8 @@ class Wire(abc.ABC):
             raise BackendUnavailable(f"the connection to {self.server} was closed", "open a new one")
         what = f"{method} {path}"
         try:
-            return self._told(within(self._timeout, lambda: self.send(method, path, body, headers)), what)
+            answer = within(self._timeout, lambda: self.send(method, path, body, headers))
+            return _told(answer, what, again=path != SCROLL)
         except TimeoutError:
             raise BackendTimeout(
                 f"{self.server} did not answer {what} within {self._timeout:g} s", "give it more (--timeout)"
@@ -225,20 +226,21 @@ class Wire(abc.ABC):
             gone = BackendUnavailable(f"{self.url} cannot be reached: {lost}", "check --url, and the server")
             raise (Passing(gone) if asks(method, path) else gone) from None
 
-    def _told(self, answer: Answer, what: str) -> dict[str, Any]:
-        if answer.status in PASSING:
-            raise passing(answer.status, answer.retry_after, what)
-        if not 200 <= answer.status < 300:
-            raise Refused(answer.status, answer.body)
-        if not isinstance(answer.body, dict):
-            raise NoJson
-        return answer.body
-
     def close(self) -> None:
         """Close all connections; safe to call twice."""
         if not self._closed:
             self._closed = True
             self._client.close()
+
+
+def _told(answer: Answer, what: str, *, again: bool) -> dict[str, Any]:
+    if answer.status in PASSING:
+        raise turned_away(answer, what, again=again)
+    if not 200 <= answer.status < 300:
+        raise Refused(answer.status, answer.body)
+    if not isinstance(answer.body, dict):
+        raise NoJson
+    return answer.body
 
 
 def retried(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -279,16 +281,19 @@ def within(seconds: float, ask: Callable[[], _T]) -> _T:
     return answer.result(seconds)
 
 
-def passing(status: int, retry_after: str | None, what: str) -> Passing | BackendUnavailable:
-    """What an answer with a status of `PASSING` becomes."""
-    final = BackendUnavailable(f"the cluster answered {status} to {what}, {ATTEMPTS} times", "ask when it is less busy")
+def turned_away(answer: Answer, what: str, *, again: bool) -> Passing | BackendUnavailable:
+    """What an answer with a status of `PASSING` becomes; `again` says whether the request may be made again."""
     try:
-        wait = float(retry_after) if retry_after is not None else None
+        wait = float(answer.retry_after) if answer.retry_after is not None else None
     except ValueError:  # a date: rare, and as good as none
         wait = None
     if wait is not None and wait > LONGEST_WAIT:
-        return BackendUnavailable(f"the cluster answered {status} and asks to wait {wait:g} s", "ask again later")
-    return Passing(final, wait)
+        return BackendUnavailable(
+            f"the cluster answered {answer.status} and asks to wait {wait:g} s", "ask again later"
+        )
+    times = f", {ATTEMPTS} times" if again else ""
+    final = BackendUnavailable(f"the cluster answered {answer.status} to {what}{times}", "ask when it is less busy")
+    return Passing(final, wait) if again else final
 
 
 _BACK_OFF = tenacity.wait_random_exponential(multiplier=0.2, max=LONGEST_WAIT / 4)
@@ -303,7 +308,11 @@ def _wait(state: tenacity.RetryCallState) -> float:
 
 def asks(method: str, asked: str) -> bool:
     """Whether a request only asks, so that it may be made again when nobody knows whether it arrived."""
-    return method == "GET" or "/_search" in asked or "/_mget" in asked
+    return method == "GET" or asked.partition("?")[0].endswith(("/_search", "/_mget", "/_security/_query/api_key"))
+
+
+SCROLL = "/_search/scroll"
+"""Where a scroll is read on: each request gives the next page, so that one which is made twice leaves a page out."""
 
 
 def path(*parts: str) -> str:

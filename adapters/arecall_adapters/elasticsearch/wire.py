@@ -23,18 +23,15 @@ class ElasticsearchWire(Wire):
     def client(self, access: Access) -> Elasticsearch:
         """Make it; see `Wire`."""
         tls: dict[str, Any] = {"ca_certs": access.ca_file} if access.ca_file else {}
-        return Elasticsearch(
-            self.url,
-            request_timeout=access.timeout,
-            connections_per_node=access.connections,
-            max_retries=0,
-            **tls,
-        )
+        return Elasticsearch(self.url, connections_per_node=access.connections, **tls)
 
     def send(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Answer:
         """Send one request; see `Wire`."""
         try:
-            answer = self._client.transport.perform_request(method, path, body=body, headers=headers)
+            # What the client itself is told of these two holds for its generated calls alone.
+            answer = self._client.transport.perform_request(
+                method, path, body=body, headers=headers, request_timeout=self._timeout, max_retries=0
+            )
         except ConnectionTimeout:
             raise TimeoutError from None
         except TlsError as error:

@@ -15,10 +15,13 @@ import pytest
 import servers
 from arecall.capture import capture
 from arecall.errors import BackendTimeout, BackendUnavailable, IncompleteAnswer
+from arecall.world import World as Neutral
+from arecall_adapters import elasticsearch, opensearch
+from arecall_adapters.dls import views
 from arecall_adapters.dls.adapter import DlsAdapter
 from live.dls.clusters import Cluster, open_cluster, seen
 from live.openfga.running import arecall
-from proxies import Recorder, Reply, Request, Rule, honest
+from proxies import Recorder, Reply, Request, Rule, Wire, honest
 from servers import Server
 
 pytestmark = pytest.mark.live
@@ -223,6 +226,32 @@ def test_a_point_in_time_that_is_gone_is_an_error(world: World, through: Through
     with pytest.raises(IncompleteAnswer, match="is gone"):
         right(world, adapter)
     assert count >= 9
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "bad gateway", "cut"])
+def test_a_page_of_a_scroll_that_is_lost_is_an_error_and_not_left_out(
+    world: World, through: Through, fault: str
+) -> None:
+    hurt: list[Request] = []
+
+    def rule(request: Request, ask: Callable[[], Reply]) -> Reply:
+        reply = ask()
+        if request.path == "/_search/scroll" and request.method == "POST" and not hurt:
+            hurt.append(request)
+            FAULTS[fault](reply)
+        return reply
+
+    recorder, adapter = through(rule)
+    engine, opened = adapter.engine, list[str]()
+    seen = views.scroll(engine, world.docs, engine.as_user(world.name("p0")), opened.append)
+    try:
+        with pytest.raises(BackendUnavailable):
+            seen(DOCUMENTS)
+        assert len(hurt) == 1
+        assert seen(DOCUMENTS) == READS["p0"]  # the next scroll, which nothing befell
+    finally:
+        recorder.rule = honest
+        views.close_scrolls(engine, opened)
 
 
 def test_what_was_made_is_removed_when_the_search_fails(world: World, through: Through) -> None:
