@@ -30,6 +30,7 @@ from arecall_adapters.dls.paths import OtherPath
 from arecall_adapters.dls.point_in_time import ID, PAGE, PointInTime, demand_whole
 from arecall_adapters.dls.principals import Principals, Resolved, refusal
 from arecall_adapters.dls.projection import Parents, Projection
+from arecall_adapters.dls.removal import Removal, remove
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester, of_the_account
 
 AHEAD = 4
@@ -534,27 +535,37 @@ class DlsAdapter(Adapter):
         self._on_close.append(call)
 
     def close(self) -> None:
-        """Give back the index state, remove what was made for the time being, and close the connections."""
+        """Give back the index state, remove what was made for the time being, and close the connections.
+
+        What cannot be removed is left, with a warning in the log that names it and says how to remove it.
+        """
         if self._closed:
             return
         self._closed = True
-        steps: list[Callable[[], None]] = [self._dismiss, *(pit.close for pit in self._opened_views)]
-        if self._opened_scrolls:
-            steps.append(lambda: views.close_scrolls(self.engine, self._opened_scrolls))
-        steps.append(self.asking.close)
-        if self._native is not None:
-            steps.append(self._native.clear)
-        if self._place is not None:
-            steps.append(self._place.clear)
         try:
-            for step in steps:
-                # A cluster that is gone cannot be tidied; what is left carries our prefix, and the next run removes it.
-                with contextlib.suppress(Refused, BackendUnavailable, BackendTimeout):
-                    step()
+            self._give_back()
+            remove(self._removals(), self.engine.wire.url)
         finally:
             self.engine.wire.close()
             for call in self._on_close:
                 call()
+
+    def _give_back(self) -> None:
+        """What is not given back here ends by itself within minutes."""
+        self._dismiss()
+        for pit in self._opened_views:
+            pit.close()
+        if self._opened_scrolls:
+            with contextlib.suppress(Refused, BackendUnavailable, BackendTimeout):
+                views.close_scrolls(self.engine, self._opened_scrolls)
+
+    def _removals(self) -> list[Removal]:
+        steps = self.asking.removals()
+        if self._native is not None:
+            steps += self._native.removals()
+        if self._place is not None:
+            steps += self._place.removals()
+        return steps
 
     def _demand_empty(self) -> worlds.Place:
         place = self._demand_place()
