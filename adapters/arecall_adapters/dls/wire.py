@@ -5,15 +5,14 @@ from __future__ import annotations
 import abc
 import base64
 import ssl
-import threading
 import urllib.parse
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import tenacity
 
+from arecall.deadline import within
 from arecall.errors import BackendError, BackendTimeout, BackendUnavailable, UsageError
 
 PASSING = frozenset({429, 502, 503, 504})
@@ -206,6 +205,7 @@ class Wire(abc.ABC):
             raise BackendUnavailable(f"the connection to {self.server} was closed", "open a new one")
         what = f"{method} {path}"
         try:
+            # The clients' own time-outs are between two bytes: an answer that drips in would never be late.
             answer = within(self._timeout, lambda: self.send(method, path, body, headers))
             return _told(answer, what, again=path != SCROLL)
         except TimeoutError:
@@ -256,29 +256,6 @@ def retried(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     except Passing as failure:
         # The chain below may hold the request, and with it a secret.
         raise failure.final from None
-
-
-_T = TypeVar("_T")
-
-
-def within(seconds: float, ask: Callable[[], _T]) -> _T:
-    """Call `ask`, and wait for it that long.
-
-    The clients' own time-outs are between two bytes: an answer that drips in would never be late.
-
-    Raises:
-        TimeoutError: it has not answered; it is left alone, in a thread that the process does not wait for.
-    """
-    answer: Future[_T] = Future()
-
-    def asked() -> None:
-        try:
-            answer.set_result(ask())
-        except BaseException as error:  # noqa: BLE001 -- raised where it is waited for
-            answer.set_exception(error)
-
-    threading.Thread(target=asked, daemon=True).start()
-    return answer.result(seconds)
 
 
 def turned_away(answer: Answer, what: str, *, again: bool) -> Passing | BackendUnavailable:

@@ -18,8 +18,8 @@ from arecall.capture import capture
 from arecall.errors import BackendTimeout, BackendUnavailable, IncompleteAnswer
 from arecall.world import World as Neutral
 from arecall_adapters import elasticsearch, opensearch
-from arecall_adapters.dls import views
 from arecall_adapters.dls.adapter import DlsAdapter
+from arecall_adapters.dls.wire import SCROLL
 from live.dls.clusters import Cluster, open_cluster, seen
 from live.openfga.running import arecall
 from proxies import Recorder, Reply, Request, Rule, Wire, honest
@@ -237,22 +237,20 @@ def test_a_page_of_a_scroll_that_is_lost_is_an_error_and_not_left_out(
 
     def rule(request: Request, ask: Callable[[], Reply]) -> Reply:
         reply = ask()
-        if request.path == "/_search/scroll" and request.method == "POST" and not hurt:
+        if request.path == SCROLL and request.method == "POST" and not hurt:
             hurt.append(request)
             FAULTS[fault](reply)
         return reply
 
-    recorder, adapter = through(rule)
-    engine, opened = adapter.engine, list[str]()
-    seen = views.scroll(engine, world.docs, engine.as_user(world.name("p0")), opened.append)
-    try:
-        with pytest.raises(BackendUnavailable):
-            seen(DOCUMENTS)
-        assert len(hurt) == 1
-        assert seen(DOCUMENTS) == READS["p0"]  # the next scroll, which nothing befell
-    finally:
-        recorder.rule = honest
-        views.close_scrolls(engine, opened)
+    _, adapter = through(rule)
+    wire, reader = adapter.engine.wire, adapter.engine.as_user(world.name("p0"))
+    body = {"size": 10, "track_total_hits": True}
+    first = wire.ask("POST", f"/{world.docs}/_search?scroll=1m", body, requester=reader)
+    assert len(first["hits"]["hits"]) < first["hits"]["total"]["value"] == len(READS["p0"])
+    with pytest.raises(BackendUnavailable):
+        wire.ask("POST", SCROLL, {"scroll": "1m", "scroll_id": first["_scroll_id"]}, requester=reader)
+    assert len(hurt) == 1
+    wire.ask("DELETE", SCROLL, {"scroll_id": [first["_scroll_id"]]})
 
 
 def test_what_was_made_is_removed_when_the_search_fails(world: World, through: Through) -> None:
