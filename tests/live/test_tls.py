@@ -35,7 +35,7 @@ class Backend:
     Attributes:
         server: where it is, without TLS.
         connect: opens an adapter at a URL, with further options.
-        principals, documents: what `ann` and `bob`, `d1` and `d2` are called.
+        principals: what `ann` and `bob` are called.
     """
 
     server: Server
@@ -43,7 +43,7 @@ class Backend:
     principals: list[str]
 
 
-@pytest.fixture(params=["elasticsearch", "opensearch", "openfga"])
+@pytest.fixture(scope="module", params=["elasticsearch", "opensearch", "openfga"])
 def backend(request: pytest.FixtureRequest) -> Iterator[Backend]:
     server: Server = request.getfixturevalue(request.param)
     if request.param == "openfga":
