@@ -7,6 +7,7 @@ import http.client
 import http.server
 import socket
 import socketserver
+import ssl
 import threading
 import time
 import urllib.parse
@@ -100,12 +101,13 @@ def honest(request: Request, ask: Callable[[], Reply]) -> Reply:
 
 @dataclass
 class Recorder:
-    """An HTTP proxy that keeps what was asked, and answers by a rule."""
+    """An HTTP proxy that keeps what was asked, and answers by a rule; with `tls`, over TLS alone."""
 
     target: str
     rule: Rule = honest
     requests: list[Request] = field(default_factory=list)
     url: str = ""
+    tls: ssl.SSLContext | None = None
 
     @contextlib.contextmanager
     def running(self) -> Iterator[Recorder]:
@@ -113,6 +115,10 @@ class Recorder:
         server = _Server(("127.0.0.1", 0), _Handler)
         server.recorder = self
         self.url = f"http://127.0.0.1:{server.server_address[1]}"
+        if self.tls is not None:
+            # The handshake is made by whoever reads first: a client that hangs up in it must not hold up the others.
+            server.socket = self.tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+            self.url = self.url.replace("http:", "https:")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         try:

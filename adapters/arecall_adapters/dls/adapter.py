@@ -30,6 +30,7 @@ from arecall_adapters.dls.paths import OtherPath
 from arecall_adapters.dls.point_in_time import ID, PAGE, PointInTime, demand_whole
 from arecall_adapters.dls.principals import Principals, Resolved, refusal
 from arecall_adapters.dls.projection import Parents, Projection
+from arecall_adapters.dls.removal import Removal, remove
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester, of_the_account
 
 AHEAD = 4
@@ -140,8 +141,13 @@ class DlsAdapter(Adapter):
             path = path if view.pit.stands_for_path else indices.resolve(self.engine.wire, path.name)
             policy = self.engine.policy(path.names)
             self._dismiss()
-        keys = {name: self.engine.key(each) for name, each in sorted(self.asking.credentials.items())}
-        unreadable = [policy.unreadable, *(key.get("unreadable", "") for key in keys.values() if key is not None)]
+        keys = dict(sorted(self.engine.keys(self.asking.credentials).items()))
+        untold = {name: key["unreadable"] for name, key in keys.items() if "unreadable" in key}
+        doubts = [policy.unreadable] if policy.unreadable else []
+        if untold:
+            name, why = next(iter(untold.items()))
+            others = f", nor those of {len(untold) - 1} others" if len(untold) > 1 else ""
+            doubts.append(f"the API key of {name} may not be read{others} ({why})")
         content: dict[str, Any] = {
             "roles": policy.roles,
             "role_mappings": policy.mappings,
@@ -159,8 +165,8 @@ class DlsAdapter(Adapter):
         }
         if self._image:
             settings["image"] = self._image
-        if any(unreadable):
-            settings["drift_unverifiable"] = "; ".join(filter(None, unreadable))
+        if doubts:
+            settings["drift_unverifiable"] = "; ".join(doubts)
         elif path.states is None and not view.pit.stands_for_path:
             settings["drift_unverifiable"] = (
                 f"sequence numbers of {path.name} may not be read; the privilege monitor lets them"
@@ -529,27 +535,37 @@ class DlsAdapter(Adapter):
         self._on_close.append(call)
 
     def close(self) -> None:
-        """Give back the index state, remove what was made for the time being, and close the connections."""
+        """Give back the index state, remove what was made for the time being, and close the connections.
+
+        What cannot be removed is left, with a warning in the log that names it and says how to remove it.
+        """
         if self._closed:
             return
         self._closed = True
-        steps: list[Callable[[], None]] = [self._dismiss, *(pit.close for pit in self._opened_views)]
-        if self._opened_scrolls:
-            steps.append(lambda: views.close_scrolls(self.engine, self._opened_scrolls))
-        steps.append(self.asking.close)
-        if self._native is not None:
-            steps.append(self._native.clear)
-        if self._place is not None:
-            steps.append(self._place.clear)
         try:
-            for step in steps:
-                # A cluster that is gone cannot be tidied; what is left carries our prefix, and the next run removes it.
-                with contextlib.suppress(Refused, BackendUnavailable, BackendTimeout):
-                    step()
+            self._give_back()
+            remove(self._removals(), self.engine.wire.url)
         finally:
             self.engine.wire.close()
             for call in self._on_close:
                 call()
+
+    def _give_back(self) -> None:
+        """What is not given back here ends by itself within minutes."""
+        self._dismiss()
+        for pit in self._opened_views:
+            pit.close()
+        if self._opened_scrolls:
+            with contextlib.suppress(Refused, BackendUnavailable, BackendTimeout):
+                views.close_scrolls(self.engine, self._opened_scrolls)
+
+    def _removals(self) -> list[Removal]:
+        steps = self.asking.removals()
+        if self._native is not None:
+            steps += self._native.removals()
+        if self._place is not None:
+            steps += self._place.removals()
+        return steps
 
     def _demand_empty(self) -> worlds.Place:
         place = self._demand_place()

@@ -157,8 +157,11 @@ class Engine(abc.ABC):
         """Find out by trying what no API tells of how roles without a query are read."""
 
     @abc.abstractmethod
-    def key(self, requester: Requester) -> Mapping[str, Any] | None:
-        """Read what the API key of `requester` may do, and what its owner could when it was made; None if it has no key."""
+    def keys(self, requesters: Mapping[str, Requester]) -> Mapping[str, Mapping[str, Any]]:
+        """Read what each API key of `requesters` may do, and what its owner could when it was made.
+
+        Requesters without a key are left out; a key that may not be read says why, as `unreadable`.
+        """
 
     # -- temporary principals ---------------------------------------------------------------------------------------------
 

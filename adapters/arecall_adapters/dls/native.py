@@ -20,7 +20,8 @@ from msgspec import field
 
 from arecall.adapter import Native
 from arecall.errors import Unsupported, UsageError
-from arecall_adapters.dls.principals import PREFIX
+from arecall_adapters.dls.principals import PREFIX, removal_of
+from arecall_adapters.dls.removal import Removal
 from arecall_adapters.dls.wire import Requester, path
 from arecall_adapters.dls.world import Place
 
@@ -203,11 +204,10 @@ class Built:
         self.place.delete_named_roles(change.delete_roles)
         self.place.index(self.place.name, change.documents, change.delete_documents)
 
-    def clear(self) -> None:
-        """Remove the keys; all else is the place's."""
+    def removals(self) -> list[Removal]:
+        """The keys, to be removed once; all else is the place's."""
         names, self._names = self._names, []
-        if names:
-            self.place.engine.dismiss(names)
+        return [removal_of(self.place.engine, names)] if names else []
 
     def _roles(self, descriptors: Mapping[str, Any]) -> None:
         self.roles |= set(descriptors)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -247,13 +246,3 @@ def empty_adapter(engine: Engine, image: str = "") -> DlsAdapter:
     except Refused as refused:
         raise of_the_account(refused, f"make the index {place.name}", "the privilege to make indices") from None
     return DlsAdapter(engine, Question(place.name), Principals(engine, user=place.user), place=place, image=image)
-
-
-@contextmanager
-def engine_of(make: Callable[[], Engine]) -> Iterator[Engine]:
-    """Open an engine for one job, and close its connections."""
-    engine = make()
-    try:
-        yield engine
-    finally:
-        engine.wire.close()

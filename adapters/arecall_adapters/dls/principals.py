@@ -12,6 +12,7 @@ from arecall.decisions import DENIED, Decision, Outcome
 from arecall.errors import BackendUnavailable, InputError, PolicyError, Problem, UsageError
 from arecall.record import Finding
 from arecall_adapters.dls.engine import Disabled, Engine, Identity, Unknown
+from arecall_adapters.dls.removal import Removal
 from arecall_adapters.dls.wire import Refused, Requester
 
 PREFIX = "arecall-tmp-"
@@ -19,6 +20,9 @@ PREFIX = "arecall-tmp-"
 
 LEFT_OVER_SECONDS = 3600
 """How old a temporary principal is when it can belong to no run any more: keys expire then as well."""
+
+NAMED = 5
+"""How many temporary principals are named where they cannot be removed; they can be found by `PREFIX`."""
 
 
 @dataclass(frozen=True)
@@ -107,12 +111,11 @@ class Principals:
             )
         return Resolved(requester, identity)
 
-    def close(self) -> None:
-        """Remove what was made."""
+    def removals(self) -> list[Removal]:
+        """What was made, to be removed once."""
         names, self._names = self._names, []
         self._made = {}
-        if names:
-            self.engine.dismiss(names)
+        return [removal_of(self.engine, names)] if names else []
 
     def _requester(self, principal: str) -> Requester:
         if principal in self.credentials:
@@ -150,6 +153,16 @@ def left_over(engine: Engine, at_least_seconds: float = LEFT_OVER_SECONDS) -> li
         if now - made >= at_least_seconds:
             found.append(name)
     return found
+
+
+def removal_of(engine: Engine, names: Sequence[str]) -> Removal:
+    """How temporary principals of these names are removed."""
+    others = f" and {len(names) - NAMED} others" if len(names) > NAMED else ""
+    return Removal(
+        f"the temporary principals {', '.join(names[:NAMED])}{others}",
+        f"arecall cleanup {engine.kind}",
+        lambda: engine.dismiss(names),
+    )
 
 
 def refusal(engine: Engine, principal: str, refused: Refused) -> Resolved:

@@ -7,8 +7,7 @@ import secrets
 import subprocess
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from arecall.adapter import Empty
@@ -17,6 +16,7 @@ from arecall_adapters import containers
 from arecall_adapters.dls.adapter import DlsAdapter
 from arecall_adapters.dls.engine import Engine
 from arecall_adapters.dls.options import empty_adapter
+from arecall_adapters.dls.product import Kind
 from arecall_adapters.dls.wire import Access, Refused
 
 READY_SECONDS = 180.0
@@ -30,25 +30,6 @@ class Server(NamedTuple):
     user: str
     password: str
     image: str = ""
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How a container of an engine is started.
-
-    Attributes:
-        name: of the engine, and so of its image.
-        user: the administrator.
-        password_variable: the environment variable that sets the administrator's password.
-        environment: what else is set; a name with a dot is a node setting.
-        ready: asks an engine whether it is up; raises, or answers with False, until it is.
-    """
-
-    name: str
-    user: str
-    password_variable: str
-    environment: Mapping[str, str]
-    ready: Callable[[Engine], bool]
 
 
 @contextlib.contextmanager

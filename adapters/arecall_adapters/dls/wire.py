@@ -1,18 +1,19 @@
-"""How a request reaches an engine: what the clients of both have in common, and who asks."""
+"""How a request reaches an engine, by whichever client: who asks, how long, how often, and what each failure means."""
 
 from __future__ import annotations
 
+import abc
 import base64
-import threading
+import ssl
 import urllib.parse
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar
 
 import tenacity
 
-from arecall.errors import BackendError, BackendUnavailable, UsageError
+from arecall.deadline import within
+from arecall.errors import BackendError, BackendTimeout, BackendUnavailable, UsageError
 
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses that may pass. A 500 is not among them: a role query that cannot run is one, and stays one."""
@@ -64,22 +65,31 @@ class Passing(Exception):
         super().__init__(final.cause)
 
 
-class Wire(Protocol):
-    """A connection pool to one cluster, as the engine's own client has it."""
+class Untrusted(Exception):
+    """The server's certificate is not trusted, or is another's; nothing was sent."""
 
-    url: str
 
-    def ask(self, method: str, path: str, body: Any = None, *, requester: Requester = CAPTURING) -> dict[str, Any]:
-        """Make one request and return its JSON; lists of operations (`_bulk`) are given as a list of objects.
+class NoJson(Exception):
+    """The answer is none of an engine's, or was cut."""
 
-        Raises:
-            Refused: the engine answered with a 4xx status, or a 500.
-            BackendUnavailable: it could not be reached, or was turned away for longer than is worth waiting.
-            BackendTimeout: it did not answer in time.
-        """
 
-    def close(self) -> None:
-        """Close all connections; safe to call twice."""
+class Unreachable(Exception):
+    """There is no connection, or it was lost."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back.
+
+    Attributes:
+        status: of HTTP.
+        body: the JSON, as Python has it.
+        retry_after: the header of that name, if the client shows it.
+    """
+
+    status: int
+    body: Any
+    retry_after: str | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +142,107 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
+JSON, LINES = "application/json", "application/x-ndjson"
+
+
+class Wire(abc.ABC):
+    """A connection pool to one cluster. An engine's own client sends; what its failures mean is the same for all."""
+
+    server: ClassVar[str]
+    """What messages call the engine."""
+
+    def __init__(self, access: Access) -> None:
+        """Prepare the connections; nothing is sent yet.
+
+        Raises:
+            UsageError: a URL that is none, credentials that are incomplete, or a file of certificates that cannot be read.
+        """
+        self.url = checked_url(access.url)
+        if access.ca_file is not None:
+            demand_authorities(access.ca_file, self.url)
+        self._headers = access.headers()
+        self._timeout = access.timeout
+        self._closed = False
+        try:
+            self._client = self.client(access)
+        except (ValueError, OSError) as error:
+            raise UsageError(f"these settings reach no {self.server} server: {error}") from None
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
+    @abc.abstractmethod
+    def client(self, access: Access) -> Any:
+        """Make the engine's own client, which tries once and can be closed.
+
+        Raises:
+            ValueError, OSError: it does not take these settings.
+        """
+
+    @abc.abstractmethod
+    def send(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> Answer:
+        """Send one request by the client.
+
+        Raises:
+            TimeoutError, Untrusted, NoJson, Unreachable: see there.
+        """
+
+    def ask(self, method: str, path: str, body: Any = None, *, requester: Requester = CAPTURING) -> dict[str, Any]:
+        """Make one request and return its JSON; lists of operations (`_bulk`) are given as a list of objects.
+
+        Raises:
+            Refused: the engine answered with a status that is no success and does not pass.
+            BackendUnavailable: it could not be reached, or was turned away for longer than is worth waiting.
+            BackendTimeout: it did not answer in time.
+        """
+        headers = {"accept": JSON, **self._headers, **requester.headers}
+        if body is not None:
+            headers["content-type"] = LINES if isinstance(body, list) and "/_bulk" in path else JSON
+        return retried(lambda: self._once(method, path, body, headers))
+
+    def _once(self, method: str, path: str, body: Any, headers: Mapping[str, str]) -> dict[str, Any]:
+        if self._closed:
+            raise BackendUnavailable(f"the connection to {self.server} was closed", "open a new one")
+        what = f"{method} {path}"
+        try:
+            # The clients' own time-outs are between two bytes: an answer that drips in would never be late.
+            answer = within(self._timeout, lambda: self.send(method, path, body, headers))
+            return _told(answer, what, again=path != SCROLL)
+        except TimeoutError:
+            raise BackendTimeout(
+                f"{self.server} did not answer {what} within {self._timeout:g} s", "give it more (--timeout)"
+            ) from None
+        except Untrusted as untrusted:
+            raise BackendUnavailable(
+                f"no trusted connection to {self.url}: {untrusted}",
+                "use the name that the certificate is for, and name its authority with --ca-file",
+            ) from None
+        except NoJson:
+            raise BackendUnavailable(
+                f"{self.url} answered {what} with something that is no whole JSON object",
+                "see what stands between you and the cluster",
+            ) from None
+        except Unreachable as lost:
+            gone = BackendUnavailable(f"{self.url} cannot be reached: {lost}", "check --url, and the server")
+            raise (Passing(gone) if asks(method, path) else gone) from None
+
+    def close(self) -> None:
+        """Close all connections; safe to call twice."""
+        if not self._closed:
+            self._closed = True
+            self._client.close()
+
+
+def _told(answer: Answer, what: str, *, again: bool) -> dict[str, Any]:
+    if answer.status in PASSING:
+        raise turned_away(answer, what, again=again)
+    if not 200 <= answer.status < 300:
+        raise Refused(answer.status, answer.body)
+    if not isinstance(answer.body, dict):
+        raise NoJson
+    return answer.body
+
+
 def retried(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """Call `ask` until it answers or fails for good; between attempts, wait as the server asks, or longer each time."""
     attempts = tenacity.Retrying(
@@ -147,39 +258,19 @@ def retried(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         raise failure.final from None
 
 
-_T = TypeVar("_T")
-
-
-def within(seconds: float, ask: Callable[[], _T]) -> _T:
-    """Call `ask`, and wait for it that long.
-
-    The clients' own time-outs are between two bytes: an answer that drips in would never be late.
-
-    Raises:
-        TimeoutError: it has not answered; it is left alone, in a thread that the process does not wait for.
-    """
-    answer: Future[_T] = Future()
-
-    def asked() -> None:
-        try:
-            answer.set_result(ask())
-        except BaseException as error:  # noqa: BLE001 -- raised where it is waited for
-            answer.set_exception(error)
-
-    threading.Thread(target=asked, daemon=True).start()
-    return answer.result(seconds)
-
-
-def passing(status: int, retry_after: str | None, what: str) -> Passing | BackendUnavailable:
-    """What an answer with a status of `PASSING` becomes."""
-    final = BackendUnavailable(f"the cluster answered {status} to {what}, {ATTEMPTS} times", "ask when it is less busy")
+def turned_away(answer: Answer, what: str, *, again: bool) -> Passing | BackendUnavailable:
+    """What an answer with a status of `PASSING` becomes; `again` says whether the request may be made again."""
     try:
-        wait = float(retry_after) if retry_after is not None else None
+        wait = float(answer.retry_after) if answer.retry_after is not None else None
     except ValueError:  # a date: rare, and as good as none
         wait = None
     if wait is not None and wait > LONGEST_WAIT:
-        return BackendUnavailable(f"the cluster answered {status} and asks to wait {wait:g} s", "ask again later")
-    return Passing(final, wait)
+        return BackendUnavailable(
+            f"the cluster answered {answer.status} and asks to wait {wait:g} s", "ask again later"
+        )
+    times = f", {ATTEMPTS} times" if again else ""
+    final = BackendUnavailable(f"the cluster answered {answer.status} to {what}{times}", "ask when it is less busy")
+    return Passing(final, wait) if again else final
 
 
 _BACK_OFF = tenacity.wait_random_exponential(multiplier=0.2, max=LONGEST_WAIT / 4)
@@ -194,7 +285,11 @@ def _wait(state: tenacity.RetryCallState) -> float:
 
 def asks(method: str, asked: str) -> bool:
     """Whether a request only asks, so that it may be made again when nobody knows whether it arrived."""
-    return method == "GET" or "/_search" in asked or "/_mget" in asked
+    return method == "GET" or asked.partition("?")[0].endswith(("/_search", "/_mget", "/_security/_query/api_key"))
+
+
+SCROLL = "/_search/scroll"
+"""Where a scroll is read on: each request gives the next page, so that one which is made twice leaves a page out."""
 
 
 def path(*parts: str) -> str:
@@ -214,6 +309,20 @@ def checked_url(url: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise UsageError("the URL holds a user or password; give them as --user and --password, or in the environment")
     return url.rstrip("/")
+
+
+def demand_authorities(ca_file: str, url: str) -> None:
+    """Refuse certificate authorities that would prove nothing; the clients look into the file when they first connect.
+
+    Raises:
+        UsageError: the file holds none, or the URL is none of TLS.
+    """
+    if not url.startswith("https:"):
+        raise UsageError(f"--ca-file is for https://, and nothing proves who answers at {url}")
+    try:
+        ssl.create_default_context(cafile=ca_file)
+    except OSError as error:
+        raise UsageError(f"the certificates {ca_file} cannot be loaded: {error}") from None
 
 
 def of_the_account(refused: Refused, what: str, right: str) -> BackendUnavailable:

@@ -12,13 +12,15 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from arecall.decisions import id_problem
 from arecall.errors import InputError, Problem
 from arecall.world import Everyone, Group, Principal, Subject, World, subjects_of
 from arecall_adapters.dls.engine import THIS_ROLE, Engine
-from arecall_adapters.dls.wire import Refused, path
+from arecall_adapters.dls.removal import Removal
+from arecall_adapters.dls.wire import Refused, of_the_account, path
 
 LONGEST_ID = 512
 """Bytes of an `_id`, as both engines have it."""
@@ -85,17 +87,27 @@ class Place:
         self._put_users(before, after)
         self._put_documents(before, after)
 
-    def clear(self) -> None:
-        """Remove all of it."""
-        while self._indices:
-            try:
-                self.engine.wire.ask("DELETE", path(self._indices.pop()))
-            except Refused as refused:
-                if refused.status != 404:
-                    raise
-        self.engine.remove_users(sorted(self._users))
-        self.engine.remove_roles(sorted(self._roles))
+    def removals(self) -> list[Removal]:
+        """All of it, to be removed once."""
+        by_hand = f"delete it; all of this world has a name that begins with {self.name}"
+        indices, self._indices = self._indices, []
+        users, roles = sorted(self._users), sorted(self._roles)
         self._users, self._roles = set(), set()
+        steps = [Removal(f"the index {name}", by_hand, partial(self._delete_index, name)) for name in reversed(indices)]
+        if users:
+            named = f"{len(users)} users (such as {users[0]})"
+            steps.append(Removal(named, by_hand, lambda: self.engine.remove_users(users)))
+        if roles:
+            named = f"{len(roles)} roles (such as {roles[0]})"
+            steps.append(Removal(named, by_hand, lambda: self.engine.remove_roles(roles)))
+        return steps
+
+    def _delete_index(self, name: str) -> None:
+        try:
+            self.engine.wire.ask("DELETE", path(name))
+        except Refused as refused:
+            if refused.status != 404:
+                raise of_the_account(refused, "delete what it made", "the index privilege delete_index") from None
 
     # -- in the engine's own terms ----------------------------------------------------------------------------------------
 

@@ -2,60 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from arecall.adapter import AdapterSpec, Cleanup, Empty, Option
+from arecall.adapter import AdapterSpec, Cleanup, Option
 from arecall_adapters.dls.options import ACCESS, CAPABILITIES, QUESTION
+from arecall_adapters.dls.product import Kind, Product
 
 if TYPE_CHECKING:
-    from arecall_adapters.dls.adapter import DlsAdapter
     from arecall_adapters.dls.engine import Engine
-    from arecall_adapters.dls.throwaway import Kind
     from arecall_adapters.dls.wire import Access
 
 
-def connect(options: Mapping[str, Any]) -> DlsAdapter:
-    """Open an access path of a cluster.
+def _engine(access: Access) -> Engine:
+    from arecall_adapters.elasticsearch.engine import ElasticsearchEngine
+    from arecall_adapters.elasticsearch.wire import ElasticsearchWire
 
-    Raises:
-        UsageError: options are missing, or contradict each other.
-        InputError: the file of credentials or of chunks is malformed.
-        BackendError: the cluster cannot be asked.
-    """
-    from arecall_adapters.dls.options import access, open_adapter
-
-    engine = _engine(access(options))
-    try:
-        return open_adapter(engine, options)
-    except BaseException:
-        engine.wire.close()
-        raise
+    return ElasticsearchEngine(ElasticsearchWire(access))
 
 
-def empty(url: str, user: str, password: str) -> DlsAdapter:
-    """Make an index of its own on the cluster at `url`, to provision a world in; closing the adapter removes it.
-
-    Raises:
-        BackendError: the cluster cannot be asked, or the account may make no index.
-    """
-    from arecall_adapters.dls.throwaway import Server, open_empty
-
-    return open_empty(_engine, Server(url, user, password))
-
-
-def sandbox(url: str | None) -> AbstractContextManager[Empty]:
-    """Open indices of their own on the cluster at `url`, or on a throw-away one; see `throwaway.sandbox`."""
-    from arecall_adapters.dls import throwaway
-
-    return throwaway.sandbox(_kind(), _engine, url)
-
-
-def _kind() -> Kind:
-    from arecall_adapters.dls.throwaway import Kind
-
-    return Kind(
+_PRODUCT = Product(
+    _engine,
+    Kind(
         name="elasticsearch",
         user="elastic",
         password_variable="ELASTIC_PASSWORD",  # noqa: S106 -- a name, no password
@@ -68,28 +35,10 @@ def _kind() -> Kind:
             "xpack.license.self_generated.type": "trial",
         },
         ready=lambda engine: engine.wire.ask("GET", "/_license")["license"]["status"] == "active",
-    )
+    ),
+)
 
-
-def cleanup(options: Mapping[str, Any], at_least_seconds: float, dry_run: bool = False) -> Sequence[str]:
-    """Remove temporary principals of that age, and name them; in a dry run only name them.
-
-    Raises:
-        UsageError: options are missing, or contradict each other.
-        BackendError: the cluster cannot be asked, or does not let the account look for them or remove them.
-    """
-    from arecall_adapters.dls.options import access, clean_up, engine_of
-
-    with engine_of(lambda: _engine(access(options))) as engine:
-        return clean_up(engine, at_least_seconds, dry_run=dry_run)
-
-
-def _engine(access: Access) -> Engine:
-    from arecall_adapters.elasticsearch.engine import ElasticsearchEngine
-    from arecall_adapters.elasticsearch.wire import ElasticsearchWire
-
-    return ElasticsearchEngine(ElasticsearchWire(access))
-
+connect, empty, sandbox, cleanup = _PRODUCT.connect, _PRODUCT.empty, _PRODUCT.sandbox, _PRODUCT.cleanup
 
 CLUSTER = (
     Option("url", "The cluster, such as https://search.example.org:9200.", environment="ELASTICSEARCH_URL"),

@@ -2,65 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from arecall.adapter import AdapterSpec, Cleanup, Empty, Option
+from arecall.adapter import AdapterSpec, Cleanup, Option
 from arecall_adapters.dls.options import ACCESS, CAPABILITIES, QUESTION
+from arecall_adapters.dls.product import Kind, Product
 
 if TYPE_CHECKING:
     from arecall_adapters.dls.adapter import DlsAdapter
-    from arecall_adapters.dls.throwaway import Kind
+    from arecall_adapters.dls.engine import Engine
     from arecall_adapters.dls.wire import Access
+
+
+def _engine(access: Access, **settings: str) -> Engine:
     from arecall_adapters.opensearch.engine import OpenSearchEngine
+    from arecall_adapters.opensearch.wire import OpenSearchWire
+
+    return OpenSearchEngine(OpenSearchWire(access), **settings)
 
 
-def connect(options: Mapping[str, Any]) -> DlsAdapter:
-    """Open an access path of a cluster.
-
-    Raises:
-        UsageError: options are missing, or contradict each other.
-        InputError: the file of credentials or of chunks is malformed.
-        BackendError: the cluster cannot be asked.
-    """
-    from arecall_adapters.dls.options import access, open_adapter
-
-    engine = _engine(access(options))
-    try:
-        if options.get("dfm_empty_overrides_all"):
-            engine.overrides = f"{options['dfm_empty_overrides_all']} (stated by the user)"
-        adapter = open_adapter(engine, options)
-        if options.get("allow_temporary_principals") and not options.get("dfm_empty_overrides_all"):
-            engine.measure_overrides(options["index"])
-    except BaseException:
-        engine.wire.close()
-        raise
-    return adapter
-
-
-def empty(url: str, user: str, password: str) -> DlsAdapter:
-    """Make an index of its own on the cluster at `url`, to provision a world in; closing the adapter removes it.
-
-    Raises:
-        BackendError: the cluster cannot be asked, or the account may make no index.
-    """
-    from arecall_adapters.dls.throwaway import Server, open_empty
-
-    return open_empty(_engine, Server(url, user, password))
-
-
-def sandbox(url: str | None) -> AbstractContextManager[Empty]:
-    """Open indices of their own on the cluster at `url`, or on a throw-away one; see `throwaway.sandbox`."""
-    from arecall_adapters.dls import throwaway
-
-    return throwaway.sandbox(_kind(), _engine, url)
-
-
-def _kind() -> Kind:
-    from arecall_adapters.dls.throwaway import Kind
-
-    return Kind(
+_PRODUCT = Product(
+    _engine,
+    Kind(
         name="opensearch",
         user="admin",
         password_variable="OPENSEARCH_INITIAL_ADMIN_PASSWORD",  # noqa: S106 -- a name, no password
@@ -74,27 +38,23 @@ def _kind() -> Kind:
             "plugins.security.authcz.rest_impersonation_user.admin": "*",
         },
         ready=lambda engine: engine.wire.ask("GET", "/_plugins/_security/health")["status"] == "UP",
-    )
+    ),
+)
+
+empty, sandbox, cleanup = _PRODUCT.empty, _PRODUCT.sandbox, _PRODUCT.cleanup
 
 
-def cleanup(options: Mapping[str, Any], at_least_seconds: float, dry_run: bool = False) -> Sequence[str]:
-    """Remove temporary principals of that age, and name them; in a dry run only name them.
-
-    Raises:
-        UsageError: options are missing, or contradict each other.
-        BackendError: the cluster cannot be asked, or does not let the account look for them or remove them.
-    """
-    from arecall_adapters.dls.options import access, clean_up, engine_of
-
-    with engine_of(lambda: _engine(access(options))) as engine:
-        return clean_up(engine, at_least_seconds, dry_run=dry_run)
-
-
-def _engine(access: Access) -> OpenSearchEngine:
-    from arecall_adapters.opensearch.engine import OpenSearchEngine
-    from arecall_adapters.opensearch.wire import OpenSearchWire
-
-    return OpenSearchEngine(OpenSearchWire(access))
+def connect(options: Mapping[str, Any]) -> DlsAdapter:
+    """Open an access path of a cluster, and learn how it reads roles without a query; see `Product.connect`."""
+    stated = options.get("dfm_empty_overrides_all")
+    adapter = _PRODUCT.connect(options, **({"overrides": f"{stated} (stated by the user)"} if stated else {}))
+    if options.get("allow_temporary_principals") and not stated:
+        try:
+            adapter.engine.measure_overrides(options["index"])
+        except BaseException:
+            adapter.close()
+            raise
+    return adapter
 
 
 CLUSTER = (

@@ -202,10 +202,10 @@ class OpenSearchEngine(Engine):
         del owner, descriptors
         raise UsageError(f"{name}: OpenSearch's security plugin has no API keys that this makes")
 
-    def key(self, requester: Requester) -> Mapping[str, Any] | None:
+    def keys(self, requesters: Mapping[str, Requester]) -> Mapping[str, Mapping[str, Any]]:
         """There are no keys."""
-        del requester
-        return None
+        del requesters
+        return {}
 
     # -- temporary principals ---------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from arecall.snapshot import Snapshot
 from arecall_adapters.dls import principals
 from arecall_adapters.dls.wire import Refused
 from live.dls.clusters import ADMIN, Cluster, findings, open_cluster, seen
+from proxies import Recorder
 from servers import PASSWORD, Server
 
 pytestmark = pytest.mark.live
@@ -470,6 +471,47 @@ def test_a_key_that_is_invalidated_meanwhile_is_drift(elastic: World) -> None:
         after = adapter.describe()
     assert before.revision != after.revision
     assert [each.settings["api_keys"]["bot"]["invalidated"] for each in (before, after)] == [False, True]
+
+
+def test_keys_are_read_by_one_request(elastic: World) -> None:
+    descriptors = {"a": elastic.role(elastic.entry("docs", of("a")))}
+    keys = {f"bot{number:02}": elastic.cluster.key(descriptors) for number in range(12)}
+    recorder = Recorder(elastic.cluster.server.url)
+    with recorder.running(), elastic.cluster.connect(elastic.docs, credentials=keys, url=recorder.url) as adapter:
+        recorded = adapter.describe().settings["api_keys"]
+    assert {name: key["id"] for name, key in recorded.items()} == {
+        name: key.partition(":")[0] for name, key in keys.items()
+    }
+    assert len([request for request in recorder.requests if "api_key" in request.path]) == 1
+
+
+def test_a_key_that_may_not_be_read_leaves_drift_unverifiable(elastic: World) -> None:
+    reads = [f"cluster:admin/xpack/security/{each}/get" for each in ("role", "role_mapping", "user")]
+    elastic.roles(keyless={**reading(elastic, None), "cluster": ["monitor", *reads]})
+    account(elastic, "keyless")
+    key = elastic.cluster.key({"a": elastic.role(elastic.entry("docs", of("a")))})
+    own = {"user": elastic("keyless"), "password": PASSWORD}
+    with elastic.cluster.connect(elastic.docs, credentials={"own": (elastic("keyless"), PASSWORD)}, **own) as adapter:
+        assert "drift_unverifiable" not in adapter.describe().settings
+    snapshot = elastic.cluster.take(elastic.docs, ["bot"], credentials={"bot": key}, **own)
+    assert seen(snapshot, "bot") == A
+    assert snapshot.record.drift == "unverifiable"
+    doubt = snapshot.record.backend.settings["drift_unverifiable"]
+    assert doubt.startswith("the API key of bot may not be read (403: ")
+    assert "manage_own_api_key" in doubt or "read_security" in doubt
+    assert key.partition(":")[2] not in str(snapshot.record)
+
+
+def test_a_key_of_another_where_only_own_ones_may_be_read_leaves_drift_unverifiable(elastic: World) -> None:
+    reads = [f"cluster:admin/xpack/security/{each}/get" for each in ("role", "role_mapping", "user")]
+    elastic.roles(ownkeys={**reading(elastic, None), "cluster": ["monitor", "manage_own_api_key", *reads]})
+    account(elastic, "ownkeys")
+    key = elastic.cluster.key({"a": elastic.role(elastic.entry("docs", of("a")))})
+    own = {"user": elastic("ownkeys"), "password": PASSWORD}
+    snapshot = elastic.cluster.take(elastic.docs, ["bot"], credentials={"bot": key}, **own)
+    assert seen(snapshot, "bot") == A
+    assert snapshot.record.drift == "unverifiable"
+    assert "there is none that may be read" in snapshot.record.backend.settings["drift_unverifiable"]
 
 
 def test_a_key_that_was_invalidated_is_an_error(elastic: World) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import urllib.parse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,10 +16,13 @@ import pytest
 import servers
 from arecall.capture import capture
 from arecall.errors import BackendTimeout, BackendUnavailable, IncompleteAnswer
+from arecall.world import World as Neutral
+from arecall_adapters import elasticsearch, opensearch
 from arecall_adapters.dls.adapter import DlsAdapter
+from arecall_adapters.dls.wire import SCROLL
 from live.dls.clusters import Cluster, open_cluster, seen
 from live.openfga.running import arecall
-from proxies import Recorder, Reply, Request, Rule, honest
+from proxies import Recorder, Reply, Request, Rule, Wire, honest
 from servers import Server
 
 pytestmark = pytest.mark.live
@@ -225,6 +229,30 @@ def test_a_point_in_time_that_is_gone_is_an_error(world: World, through: Through
     assert count >= 9
 
 
+@pytest.mark.parametrize("fault", ["unavailable", "bad gateway", "cut"])
+def test_a_page_of_a_scroll_that_is_lost_is_an_error_and_not_left_out(
+    world: World, through: Through, fault: str
+) -> None:
+    hurt: list[Request] = []
+
+    def rule(request: Request, ask: Callable[[], Reply]) -> Reply:
+        reply = ask()
+        if request.path == SCROLL and request.method == "POST" and not hurt:
+            hurt.append(request)
+            FAULTS[fault](reply)
+        return reply
+
+    _, adapter = through(rule)
+    wire, reader = adapter.engine.wire, adapter.engine.as_user(world.name("p0"))
+    body = {"size": 10, "track_total_hits": True}
+    first = wire.ask("POST", f"/{world.docs}/_search?scroll=1m", body, requester=reader)
+    assert len(first["hits"]["hits"]) < first["hits"]["total"]["value"] == len(READS["p0"])
+    with pytest.raises(BackendUnavailable):
+        wire.ask("POST", SCROLL, {"scroll": "1m", "scroll_id": first["_scroll_id"]}, requester=reader)
+    assert len(hurt) == 1
+    wire.ask("DELETE", SCROLL, {"scroll_id": [first["_scroll_id"]]})
+
+
 def test_what_was_made_is_removed_when_the_search_fails(world: World, through: Through) -> None:
     role = world.name("p0")
 
@@ -243,6 +271,91 @@ def test_what_was_made_is_removed_when_the_search_fails(world: World, through: T
     adapter.close()
     with world.cluster.connect(world.docs) as again:
         assert not set(made) & set(again.engine.temporaries())
+
+
+def forbids_removal(request: Request, ask: Callable[[], Reply]) -> Reply:
+    """Let everything be made, and no key, user or index be removed."""
+    place = request.path.partition("?")[0]
+    removes = (request.method == "DELETE" and place not in ("/_pit", "/_search/point_in_time")) or (
+        request.method == "PATCH" and b'"remove"' in request.body
+    )
+    if not removes:
+        return ask()
+    return Reply(403, JSON, json.dumps({"error": {"type": "security_exception", "reason": "not you"}}).encode())
+
+
+def test_what_may_not_be_removed_is_told_by_name(world: World, tmp_path: Path) -> None:
+    engine, server = world.cluster.engine, world.cluster.server
+    arguments = ["--index", world.docs, "--roles", world.name("p0"), "--allow-temporary-principals", "--quiet"]
+    if not world.cluster.elastic:
+        arguments += ["--dfm-empty-overrides-all", "false"]
+    recorder = Recorder(server.url, forbids_removal)
+    with recorder.running():
+        done = arecall(
+            "snapshot",
+            engine,
+            *arguments,
+            "-o",
+            str(tmp_path / "now.json"),
+            **{
+                f"{engine.upper()}_URL": recorder.url,
+                f"{engine.upper()}_USERNAME": server.user,
+                f"{engine.upper()}_PASSWORD": server.password,
+            },
+        )
+    assert done.returncode == 0, done.stderr
+    (told,) = (line for line in done.stderr.splitlines() if line.startswith("arecall left"))
+    assert "not you" in told
+    assert f"arecall cleanup {engine}" in done.stderr.partition(told)[2].splitlines()[1]
+    assert server.password not in done.stderr
+    with world.cluster.connect(world.docs) as again:
+        left = {name for name in again.engine.temporaries() if name in told}
+        assert len(left) == 1
+        again.engine.dismiss(list(left))
+
+
+def test_what_a_cluster_that_is_gone_keeps_is_told_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    parts = urllib.parse.urlsplit(world.cluster.server.url)
+    wire = Wire((parts.hostname or "", parts.port or 0))
+    role = world.name("p0")
+    adapter = world.cluster.connect(world.docs, url=wire.url, roles=[role], allow_temporary_principals=True)
+    capture(adapter, [role], adapter.documents())
+    (made,) = adapter.asking._names
+    wire.cut()
+    adapter.close()
+    adapter.close()
+    (told,) = messages(caplog)
+    assert f"the temporary principals {made} at {wire.url}" in told
+    assert f"arecall cleanup {world.cluster.engine}" in told
+    with world.cluster.connect(world.docs) as again:
+        assert made in again.engine.temporaries()
+        again.engine.dismiss([made])
+
+
+def test_an_index_that_may_not_be_deleted_keeps_nothing_else(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    cluster = world.cluster
+
+    def rule(request: Request, ask: Callable[[], Reply]) -> Reply:
+        return forbids_removal(request, ask) if request.path.startswith("/arecall-world-") else ask()
+
+    recorder = Recorder(cluster.server.url, rule)
+    module = elasticsearch if cluster.elastic else opensearch
+    with recorder.running(), module.empty(recorder.url, cluster.server.user, cluster.server.password) as adapter:
+        adapter.provision(Neutral(principals=frozenset({"ann"}), documents=frozenset({"d1"})))
+        index = adapter.question.access_path
+        made = adapter.engine.policy([index])
+        assert adapter.asking.user("ann") in made.holders
+    (told,) = messages(caplog)
+    assert f"the index {index} at {recorder.url}" in told
+    assert "delete" in told.partition("fix:")[2]
+    with cluster.connect(index) as again:
+        kept = again.engine.policy([index])
+        assert not [name for name in (*kept.roles, *kept.holders) if name.startswith(index)]
+    cluster.ask("DELETE", f"/{index}")
+
+
+def messages(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name.startswith("arecall")]
 
 
 # -- a server of its own, which is harmed --------------------------------------------------------------------------------
