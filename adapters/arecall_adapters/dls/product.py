@@ -23,6 +23,7 @@ class Kind:
         password_variable: the environment variable that sets the administrator's password.
         environment: what else is set; a name with a dot is a node setting.
         ready: asks an engine whether it is up; raises, or answers with False, until it is.
+        account: makes an administrator with this password to ask as in place of `user`, and returns its name.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Kind:
     password_variable: str
     environment: Mapping[str, str]
     ready: Callable[[Engine], bool]
+    account: Callable[[Engine, str], str] | None = None
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,7 @@ def _started(kind: Kind, make: Callable[[Access], Engine]) -> Iterator[Server]:
     try:
         address = _run(["docker", "port", started, "9200/tcp"]).splitlines()[0]
         server = Server(f"http://{address}", kind.user, password, containers.identity(image))
-        _await(kind, make, server, started)
-        yield server
+        yield server._replace(user=_await(kind, make, server, started))
     finally:
         subprocess.run(["docker", "rm", "--force", "--volumes", started], check=False, capture_output=True)  # noqa: S603, S607
 
@@ -91,14 +90,15 @@ def _run(command: list[str]) -> str:
     return done.stdout.strip()
 
 
-def _await(kind: Kind, make: Callable[[Access], Engine], server: Server, container: str) -> None:
+def _await(kind: Kind, make: Callable[[Access], Engine], server: Server, container: str) -> str:
+    """Wait until the server answers; return the name of the administrator to ask as."""
     engine = make(Access(server.url, server.user, server.password, timeout=5))
     deadline = time.monotonic() + READY_SECONDS
     try:
         while True:
             with contextlib.suppress(ArecallError, Refused, KeyError):
                 if kind.ready(engine):
-                    return
+                    return kind.account(engine, server.password) if kind.account is not None else kind.user
             running = _run(["docker", "ps", "--quiet", "--no-trunc", "--filter", f"id={container}"])
             if not running or time.monotonic() > deadline:
                 told = _run(["docker", "logs", "--tail", "20", container]) if running else "it ended"
