@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import base64
-import ssl
 import urllib.parse
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ import tenacity
 
 from arecall.deadline import within
 from arecall.errors import BackendError, BackendTimeout, BackendUnavailable, UsageError
+from arecall_adapters.tls import demand_authorities
 
 PASSING = frozenset({429, 502, 503, 504})
 """Statuses that may pass. A 500 is not among them: a role query that cannot run is one, and stays one."""
@@ -309,20 +309,6 @@ def checked_url(url: str) -> str:
     if parts.username is not None or parts.password is not None:
         raise UsageError("the URL holds a user or password; give them as --user and --password, or in the environment")
     return url.rstrip("/")
-
-
-def demand_authorities(ca_file: str, url: str) -> None:
-    """Refuse certificate authorities that would prove nothing; the clients look into the file when they first connect.
-
-    Raises:
-        UsageError: the file holds none, or the URL is none of TLS.
-    """
-    if not url.startswith("https:"):
-        raise UsageError(f"--ca-file is for https://, and nothing proves who answers at {url}")
-    try:
-        ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        raise UsageError(f"the certificates {ca_file} cannot be loaded: {error}") from None
 
 
 def of_the_account(refused: Refused, what: str, right: str) -> BackendUnavailable:

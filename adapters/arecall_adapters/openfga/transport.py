@@ -28,6 +28,7 @@ from openfga_sdk.sync import ApiClient
 from openfga_sdk.sync.oauth2 import OAuth2Client
 
 from arecall.errors import BackendError, BackendTimeout, BackendUnavailable, UsageError
+from arecall_adapters.tls import demand_authorities
 
 ATTEMPTS = 5
 """How often a request is made before its failure is final."""
@@ -99,10 +100,12 @@ class Transport:
         """Prepare the pool; nothing is sent yet.
 
         Raises:
-            UsageError: a URL that is none, holds a password, or credentials that are incomplete.
+            UsageError: a URL that is none or holds a password, authorities that prove nothing, or half of the credentials.
         """
         self.access = access
         self.url = _checked_url(access.url)
+        if access.ca_file is not None:
+            demand_authorities(access.ca_file, self.url)
         self.requests = 0
         self._told: tuple[str, datetime] | None = None
         self._renewed = -math.inf
@@ -112,8 +115,6 @@ class Transport:
             self._client = ApiClient(configuration)
         except (FgaValidationException, ValueError) as error:
             raise UsageError(f"these settings reach no OpenFGA server: {error}") from None
-        except OSError as error:
-            raise UsageError(f"the certificates {access.ca_file} cannot be loaded: {error}") from None
         self._configuration = configuration
         self._oauth = self._new_oauth()
         # Made once and not for each request; what it counts, it counts by thread and call.

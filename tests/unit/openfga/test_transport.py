@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from arecall.errors import BackendUnavailable
+from arecall.errors import BackendUnavailable, UsageError
 from arecall_adapters.openfga.drift import Watch
 from arecall_adapters.openfga.question import Question
 from arecall_adapters.openfga.store import Store
@@ -106,6 +106,11 @@ def test_no_representation_shows_a_secret() -> None:
     access = Access("http://localhost:1", token=SECRET, client_secret=SECRET)
     transport = Transport(Access("http://localhost:1", token=SECRET))
     assert SECRET not in repr(access) + repr(transport) + repr(transport._headers()) + str(transport)
+
+
+def test_authorities_for_a_server_without_tls_are_refused() -> None:
+    with pytest.raises(UsageError, match=r"--ca-file is for https://, and nothing proves who answers at http://localhost:1"):
+        Transport(Access("http://localhost:1", ca_file=__file__))
 
 
 def test_a_refusal_is_told_by_its_code(serving: Any) -> None:
