@@ -7,8 +7,8 @@ two go on to give is then all that can still be shown of the index state that th
 Measured (OpenSearch 3.4.0, Elasticsearch 9.5.3): both engines keep the documents as they were, also those that were since
 changed or deleted. Elasticsearch keeps the roles too, and refuses a page (403) to one who has lost every role on the index.
 OpenSearch looks for each page anew, by the roles of now: a narrower role hides, a wider one shows what the first page did not,
-and without any role pages are empty (200); but it filters no page by a role's query that looks terms up. The number of hits that
-is told with each page is that of when it was opened, and counts none that were hidden then.
+and without any role pages are empty (200); but it filters no page by a role's query that looks terms up. The number of hits
+that is told with each page is that of when it was opened, and counts none that were hidden then.
 """
 
 from __future__ import annotations
