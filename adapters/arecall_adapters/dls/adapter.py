@@ -31,6 +31,7 @@ from arecall_adapters.dls.point_in_time import ID, PAGE, PointInTime, demand_who
 from arecall_adapters.dls.principals import Principals, Resolved, refusal
 from arecall_adapters.dls.projection import Parents, Projection
 from arecall_adapters.dls.removal import Removal, remove
+from arecall_adapters.dls.scrolls import Scrolls
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester, of_the_account
 
 AHEAD = 4
@@ -118,8 +119,7 @@ class DlsAdapter(Adapter):
         self._native: natives.Built | None = None
         self._view: State | None = None
         self._findings: list[Finding] = []
-        self._opened_views: list[PointInTime] = []
-        self._opened_scrolls: list[str] = []
+        self._opened_views: list[PointInTime | Scrolls] = []
         self._closed = False
         self._on_close: list[Callable[[], None]] = []
 
@@ -504,9 +504,13 @@ class DlsAdapter(Adapter):
         return list(dict.fromkeys(documents))
 
     def views(self, principal: str) -> Mapping[str, View]:
-        """Open search, fetching by id, a point in time and, where the engine has them, an API key, beside both roads.
+        """Open search, fetching by id, a point in time, scrolls and, where the engine has them, an API key, beside both roads.
 
-        The id of a document must be its `_id`. A view of a principal whom the engine does not let in shows nothing.
+        The id of a document must be its `_id`. A view of a principal whom the engine does not let in shows nothing. There is
+        no scroll to go on with for one who is refused, nor for one who is shown one document only: its first page was all.
+
+        Raises:
+            PolicyError: the engine fails on the principal's roles.
         """
         found = dict(super().views(principal))
         if self.question.naming != Naming():
@@ -522,13 +526,20 @@ class DlsAdapter(Adapter):
             "get": views.get(self.engine, name, requester),
             "search (point in time of before)": views.point_in_time(pit, requester),
         }
-        if self.engine.scrolls_hold:
-            opened = self._opened_scrolls.append
-            found["search (scroll of before)"] = views.scroll(self.engine, name, requester, opened)
+        scrolls = self._scrolls(name, requester)
+        if scrolls is not None:
+            self._opened_views.append(scrolls)
+            found["search (scroll of before)"] = views.scroll(scrolls)
         key = self.engine.own_key(requester)
         if key is not None:
             found["search (API key of before)"] = views.search(self.engine, name, key)
         return found
+
+    def _scrolls(self, name: str, requester: Requester) -> Scrolls | None:
+        try:
+            return Scrolls.open(self.engine, name, requester)
+        except Refused as refused:
+            raise PolicyError(f"no scroll can be opened for {requester.name}: {refused}") from None
 
     def on_close(self, call: Callable[[], None]) -> None:
         """Have `call` called once, when the adapter has closed its connections."""
@@ -553,11 +564,8 @@ class DlsAdapter(Adapter):
     def _give_back(self) -> None:
         """What is not given back here ends by itself within minutes."""
         self._dismiss()
-        for pit in self._opened_views:
-            pit.close()
-        if self._opened_scrolls:
-            with contextlib.suppress(Refused, BackendUnavailable, BackendTimeout):
-                views.close_scrolls(self.engine, self._opened_scrolls)
+        for opened in self._opened_views:
+            opened.close()
 
     def _removals(self) -> list[Removal]:
         steps = self.asking.removals()

@@ -79,10 +79,6 @@ class Engine(abc.ABC):
     """Whether a role grants the name that it holds and that name alone: what is then shown by an alias or a pattern is not what
     is shown by the indices behind it, and a point in time knows these alone."""
 
-    scrolls_hold: bool
-    """Whether an open scroll goes on showing what it found, whoever may read it now: a road of its own. Where hits are hidden
-    as they are fetched, it shows what a point in time of its age does."""
-
     @abc.abstractmethod
     def about(self) -> About:
         """Say what is asked."""

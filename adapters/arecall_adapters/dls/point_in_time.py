@@ -22,6 +22,9 @@ from arecall_adapters.dls.wire import path as joined
 PAGE = 10_000
 """Hits a page: `index.max_result_window`, unless an index has another."""
 
+INDICES = 10_000
+"""How many indices a path may stand for."""
+
 KEEP_ALIVE = "5m"
 
 ID = "_id"
@@ -48,6 +51,8 @@ class PointInTime:
     page: int = PAGE
     closed: bool = False
     _ids: list[str] = field(default_factory=list)
+    _indices: list[str] | None = None
+    _known: set[str] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
@@ -69,8 +74,10 @@ class PointInTime:
 
         Raises:
             Refused: see `pages`; also where a pattern stands for no index that the requester may read.
-            IncompleteAnswer: see `pages`.
+            IncompleteAnswer: see `pages`; also where the requester is shown something of an index that is not in it.
         """
+        if set(self.path.indices) != {self.path.name}:
+            self._demand_no_other_index(requester)
         if self.stands_for_path:
             yield from self.pages(requester, None if ids is None else {"ids": {"values": list(ids)}})
             return
@@ -79,6 +86,46 @@ class PointInTime:
         step = max(1, self.page // len(self.path.indices))
         for start in range(0, len(wanted), step):
             yield self._on_path(requester, wanted[start : start + step])
+
+    def _demand_no_other_index(self, requester: Requester) -> None:
+        """See that a search on the path shows `requester` nothing of an index that is not in the point in time.
+
+        An engine that leaves out of a pattern what one may not read leaves it out for the capturing account too, and says
+        nothing: who reads more than the account would pass for one who reads less.
+        """
+        if requester.name in self._known:
+            return
+        body = {
+            "size": 1,
+            "query": {"bool": {"must_not": [{"terms": {"_index": self._of_the_account()}}]}},
+            "_source": False,
+            "track_total_hits": True,
+        }
+        answer = self.engine.wire.ask("POST", f"{joined(self.path.name, '_search')}?{ONLY}", body, requester=requester)
+        demand_whole(answer, f"{self.path.name}, asked as {requester.name},")
+        for hit in answer.get("hits", {}).get("hits", []):
+            raise IncompleteAnswer(
+                f"{requester.name} is shown {hit['_index']}/{hit[ID]} by {self.path.name}, and the capturing account is shown"
+                " nothing of that index",
+                f"let the capturing account read every index that {self.path.name} stands for; if it may, the index is newer"
+                " than the point in time: ask again",
+            )
+        self._known.add(requester.name)
+
+    def _of_the_account(self) -> Sequence[str]:
+        with self._lock:
+            if self._indices is None:
+                body = {
+                    "size": 0,
+                    "pit": {"id": self.id, "keep_alive": KEEP_ALIVE},
+                    "aggs": {"indices": {"terms": {"field": "_index", "size": INDICES}}},
+                }
+                answer = self._searched(body, CAPTURING, f"{ONLY},aggregations")
+                found = answer["aggregations"]["indices"]
+                if found["sum_other_doc_count"]:
+                    raise IncompleteAnswer(f"{self.path.name} stands for more than {INDICES} indices", "ask by fewer")
+                self._indices = [bucket["key"] for bucket in found["buckets"]]
+            return self._indices
 
     def _everything(self) -> Sequence[str]:
         with self._lock:
@@ -152,9 +199,9 @@ class PointInTime:
         with contextlib.suppress(Refused, BackendUnavailable, BackendTimeout):
             self.engine.close_point_in_time(self.id)
 
-    def _searched(self, body: Mapping[str, Any], requester: Requester) -> dict[str, Any]:
+    def _searched(self, body: Mapping[str, Any], requester: Requester, only: str = ONLY) -> dict[str, Any]:
         try:
-            answer = self.engine.wire.ask("POST", f"/_search?{ONLY}", body, requester=requester)
+            answer = self.engine.wire.ask("POST", f"/_search?{only}", body, requester=requester)
         except Refused as refused:
             if GONE in (refused.type, *refused.causes) or refused.status == 404:
                 raise IncompleteAnswer(

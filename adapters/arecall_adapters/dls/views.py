@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 from arecall.adapter import View
 from arecall.errors import PolicyError
 from arecall_adapters.dls.documents import IDS_AT_ONCE, Hit
 from arecall_adapters.dls.engine import Engine
 from arecall_adapters.dls.point_in_time import ID, PointInTime, demand_whole
+from arecall_adapters.dls.scrolls import Scrolls
 from arecall_adapters.dls.wire import Refused, Requester, path
 
 FORBIDDEN = frozenset[str]()
@@ -58,49 +58,9 @@ def point_in_time(pit: PointInTime, requester: Requester) -> View:
     return _or_forbidden(seen)
 
 
-SCROLLS = 4
-"""How many scrolls are opened, as each can be read once; what the last of them gave stands for what is asked after it."""
-
-SCROLL_KEEP_ALIVE = "5m"
-
-
-def scroll(engine: Engine, name: str, requester: Requester, opened: Callable[[str], None]) -> View:
-    """Read on in a scroll that was opened before: it keeps documents and roles. `opened` is told each, to give it back."""
-    asked = f"{path(name, '_search')}?scroll={SCROLL_KEEP_ALIVE}"
-    body = {"size": 1, "query": {"match_all": {}}, "_source": False, "track_total_hits": True}
-    waiting: list[Mapping[str, Any]] = []
-    for _ in range(SCROLLS):
-        try:
-            first = engine.wire.ask("POST", asked, body, requester=requester)
-        except Refused as refused:
-            if not refused.forbidden:
-                raise PolicyError(f"the engine fails: {refused}") from None
-            break
-        opened(str(first["_scroll_id"]))
-        waiting.append(first)
-    last: frozenset[str] = FORBIDDEN
-
-    def seen(documents: Sequence[str]) -> frozenset[str]:
-        nonlocal last
-        if waiting:
-            last = frozenset(_read_on(engine, waiting.pop(0), requester))
-        return last & frozenset(documents)
-
-    return _or_forbidden(seen)
-
-
-def close_scrolls(engine: Engine, ids: Sequence[str]) -> None:
-    """Give scrolls back."""
-    engine.wire.ask("DELETE", "/_search/scroll", {"scroll_id": list(ids)})
-
-
-def _read_on(engine: Engine, page: Mapping[str, Any], requester: Requester) -> Iterator[str]:
-    """Yield what an open scroll gives to its end, with the one hit that it gave when it was opened."""
-    while page["hits"]["hits"]:
-        yield from (hit[ID] for hit in page["hits"]["hits"])
-        body = {"scroll": SCROLL_KEEP_ALIVE, "scroll_id": page["_scroll_id"]}
-        page = engine.wire.ask("POST", "/_search/scroll", body, requester=requester)
-        demand_whole(page, f"a scroll of {requester.name}")
+def scroll(scrolls: Scrolls) -> View:
+    """Go on with scrolls that were opened before: their documents stay as they were; on Elasticsearch the roles do too."""
+    return _or_forbidden(lambda documents: scrolls.shown() & frozenset(documents))
 
 
 def _some(documents: Sequence[str]) -> Iterator[list[str]]:

@@ -50,7 +50,6 @@ class ElasticsearchEngine(Engine):
 
     kind = "elasticsearch"
     grants_by_name = True
-    scrolls_hold = True
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire

@@ -41,7 +41,6 @@ class OpenSearchEngine(Engine):
 
     kind = "opensearch"
     grants_by_name = False
-    scrolls_hold = False
 
     def __init__(self, wire: Wire, overrides: str = UNTOLD) -> None:
         self.wire = wire

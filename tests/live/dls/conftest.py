@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def opensearch_set() -> Iterator[Server]:
-    """An OpenSearch with settings that turn answers, which a node reads at its start only."""
+    """An OpenSearch with settings that turn answers, which a node reads at its start only; others can be changed live."""
     import servers
     from live.dls.cases import SETTINGS
 
-    with servers.opensearch(SETTINGS) as server:
+    changeable = {"plugins.security.unsupported.restapi.allow_securityconfig_modification": "true"}
+    with servers.opensearch({**SETTINGS, **changeable}) as server:
         yield server

@@ -14,7 +14,7 @@ import pytest
 import servers
 from arecall.capture import capture
 from arecall.decisions import Decision
-from arecall.errors import BackendError, PolicyError
+from arecall.errors import BackendError, IncompleteAnswer, PolicyError
 from arecall.snapshot import Snapshot
 from arecall_adapters.dls import principals
 from arecall_adapters.dls.wire import Refused
@@ -144,6 +144,22 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def elastic(elasticsearch: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with open_cluster(elasticsearch, "elasticsearch", tmp_path_factory.mktemp("facts")) as cluster:
         yield built(cluster)
+
+
+@pytest.fixture
+def forgiving(opensearch_set: Server, tmp_path: Path) -> Iterator[World]:
+    """An OpenSearch that leaves out of several indices those that one may not read."""
+    with open_cluster(opensearch_set, "opensearch", tmp_path) as cluster:
+        forgive(cluster, True)
+        try:
+            yield built(cluster)
+        finally:
+            forgive(cluster, False)
+
+
+def forgive(cluster: Cluster, forgiven: bool) -> None:
+    change = {"op": "add", "path": "/config/dynamic/do_not_fail_on_forbidden", "value": forgiven}
+    cluster.ask("PATCH", "/_plugins/_security/api/securityconfig", [change])
 
 
 @pytest.fixture(scope="module")
@@ -305,6 +321,56 @@ def test_a_pattern_opens_what_it_may_or_nothing(world: World) -> None:
     # Elasticsearch leaves out the index that is not granted; OpenSearch, as it is set up by default, refuses.
     assert seen(snapshot, world("a")) == (own if world.cluster.elastic else "refused")
     assert seen(snapshot, world("a_other")) == both
+
+
+def test_an_opensearch_that_forgives_shows_what_may_be_read_of_several_indices(forgiving: World) -> None:
+    own = {f"{forgiving.docs}/1", f"{forgiving.docs}/2"}
+    other = {f"{forgiving.more}/1", f"{forgiving.more}/9"}
+    users = ["a", "other", "a_other", "nobody"]
+    for several in (f"{forgiving.cluster.prefix}*", f"{forgiving.docs},{forgiving.more}"):
+        snapshot = forgiving.cluster.take(several, [forgiving(user) for user in users])
+        assert forgiving.seen(snapshot, *users) == {
+            "a": own,
+            "other": other,
+            "a_other": own | other,
+            "nobody": "refused",
+        }
+        assert set(snapshot.record.findings) == {"refused"}
+        assert snapshot.record.backend.settings["do_not_fail_on_forbidden"] is True
+    # One index is asked for by its name, and there is nothing to leave out.
+    assert forgiving.seen(forgiving.take("docs", "a", "other"), "a", "other") == {"a": A, "other": "refused"}
+    forgive(forgiving.cluster, False)
+    snapshot = forgiving.cluster.take(several, [forgiving(user) for user in users])
+    assert forgiving.seen(snapshot, *users) == {
+        "a": "refused",
+        "other": "refused",
+        "a_other": own | other,
+        "nobody": "refused",
+    }
+
+
+@pytest.mark.parametrize("engine", ["elastic", "forgiving"])
+def test_an_index_that_the_capturing_account_is_not_shown_is_an_error_and_never_left_out(
+    request: pytest.FixtureRequest, engine: str
+) -> None:
+    world: World = request.getfixturevalue(engine)
+    world.cluster.index(world("unseen"), {"77": {"tenant": "a"}})
+    world.roles(limited=reading(world, None), unseen=world.role(world.entry("unseen")))
+    account(world, "limited")
+    passwords = {name: (world(name), PASSWORD) for name in ("reads_all", "reads_unseen")}
+    world.users(
+        reads_all={"roles": ["all"], "password": PASSWORD}, reads_unseen={"roles": ["unseen"], "password": PASSWORD}
+    )
+    pattern = f"{world.cluster.prefix}*"
+    with world.cluster.connect(pattern, passwords, user=world("limited"), password=PASSWORD) as adapter:
+        documents = adapter.documents()
+        assert set(documents) == set(capture(adapter, ["reads_all"], documents).authorized("reads_all"))
+        for ask in (
+            lambda: capture(adapter, [*passwords], documents),
+            lambda: adapter.check("reads_unseen", documents),
+        ):
+            with pytest.raises(IncompleteAnswer, match=r"unseen/77 .* shown nothing of that index"):
+                ask()
 
 
 def test_a_pattern_none_of_which_may_be_read_is_refused(world: World) -> None:

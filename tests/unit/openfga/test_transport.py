@@ -109,7 +109,9 @@ def test_no_representation_shows_a_secret() -> None:
 
 
 def test_authorities_for_a_server_without_tls_are_refused() -> None:
-    with pytest.raises(UsageError, match=r"--ca-file is for https://, and nothing proves who answers at http://localhost:1"):
+    with pytest.raises(
+        UsageError, match=r"--ca-file is for https://, and nothing proves who answers at http://localhost:1"
+    ):
         Transport(Access("http://localhost:1", ca_file=__file__))
 
 
