@@ -13,7 +13,7 @@ from typing import Any
 
 from arecall.adapter import Adapter, Listing, Native, Progress, View
 from arecall.decisions import DENIED, Decision, Outcome
-from arecall.errors import BackendTimeout, BackendUnavailable, PolicyError, UsageError
+from arecall.errors import BackendUnavailable, PolicyError, UsageError
 from arecall.record import Backend, Finding
 from arecall.record import Policy as PolicyRecord
 from arecall.world import Change, World, changed
