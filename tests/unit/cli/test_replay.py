@@ -131,14 +131,15 @@ class Forgetful(Bot):
 
 def test_an_application_of_the_user_is_asked_and_what_it_leaks_is_named(tmp_path: Path, arecall: Run) -> None:
     (tmp_path / "support.py").write_text(BOT, "utf-8")
-    assert arecall("scenario", "new", "leaving.yaml").returncode == 0
+    sooner = arecall("scenario", "new").stdout.replace("{deadline: 5s}", "{deadline: 1s}")
+    (tmp_path / "leaving.yaml").write_text(sooner, "utf-8")
     right = arecall("replay", "leaving.yaml", "--backend", "memory", "--application", "support:Bot", "--record", "kept")
     assert right.returncode == 0, right.stdout + right.stderr
     assert "citations (support:Bot)" in right.stdout
     assert json.loads((tmp_path / "kept" / "run.json").read_text("utf-8"))["application"] == "support:Bot"
     wrong = arecall("replay", "leaving.yaml", "--backend", "memory", "--application", "support:Forgetful")
     assert wrong.returncode == 1
-    assert "citations (support:Forgetful) shows the change within 5s: it is never" in wrong.stdout
+    assert "citations (support:Forgetful) shows the change within 1s: it is never" in wrong.stdout
     assert "contractor at " in wrong.stdout
     assert "was still shown rules" in wrong.stdout
     refused = arecall("replay", "kept", "--application", "support:Bot")
