@@ -146,7 +146,8 @@ class Tested:
             if not isinstance(answer, Answer):
                 raise ApplicationError(f"{self._name} answered with a {type(answer).__name__}", "return an Answer")
             try:
-                return msgspec.convert(msgspec.to_builtins(answer), Answer)
+                # It goes into the recording, which holds no half characters either.
+                return msgspec.json.decode(msgspec.json.encode(answer), type=Answer)
             except (msgspec.ValidationError, TypeError, UnicodeError) as error:
                 raise ApplicationError(
                     f"{self._name} gave an answer that is none: {error}", "text is a str, citations are ids"
@@ -184,7 +185,7 @@ def found(name: str, timeout: float = TIMEOUT) -> Choice:
         sys.path.insert(0, os.getcwd())  # noqa: PTH109
     try:
         build = pkgutil.resolve_name(name)
-    except Exception as error:  # importing runs the user's code
+    except (Exception, SystemExit) as error:  # importing runs the user's code
         raise UsageError(f"--application {name} cannot be loaded: {type(error).__name__}: {error}") from error
     if not callable(build):
         raise UsageError(f"--application {name} is a {type(build).__name__}; it must be callable with an adapter")

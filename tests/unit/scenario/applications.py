@@ -135,6 +135,13 @@ class CitesNumbers(Bot):
         return Answer(text="", citations=[1])  # type: ignore[list-item]
 
 
+class CutsCharacters(Bot):
+    """Cuts its text in the middle of a character."""
+
+    def answer(self, principal: str, question: str) -> Answer:
+        return Answer(text="\ud83d", citations=[])
+
+
 class CannotIndex(Bot):
     """Takes in nothing."""
 

@@ -167,6 +167,7 @@ def test_a_chunk_left_behind_goes_on_showing_its_document(tmp_path: Path) -> Non
         (applications.CitesTitles, "the answer to pay cites 'The Memo.pdf', which is no document of the scenario"),
         (applications.AnswersWithText, "bots:AnswersWithText answered with a str"),
         (applications.CitesNumbers, "bots:CitesNumbers gave an answer that is none"),
+        (applications.CutsCharacters, "bots:CutsCharacters gave an answer that is none"),
     ],
 )
 def test_an_answer_that_failed_hides_nothing(tmp_path: Path, build: Any, said: str) -> None:
@@ -249,6 +250,14 @@ def test_a_name_that_leads_to_no_application_is_refused(name: str, said: str) ->
     with pytest.raises(UsageError, match=said) as refused:
         found(name)
     assert name in str(refused.value)
+
+
+@pytest.mark.parametrize("content", ["raise SystemExit(0)", "import a_module_that_is_not_there", "1 +"])
+def test_a_module_that_does_not_load_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
+    (tmp_path / "a_bot_that_does_not_load.py").write_text(content, "utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match="a_bot_that_does_not_load:Bot cannot be loaded"):
+        found("a_bot_that_does_not_load:Bot")
 
 
 def test_a_module_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
