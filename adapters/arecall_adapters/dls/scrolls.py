@@ -4,7 +4,7 @@ The first page of a scroll is given when it is opened, and never again. So two a
 common, in opposite orders: what lies before the place that one has reached in a shard lies behind that of the other. What the
 two go on to give is then all that can still be shown of the index state that they were opened in.
 
-Measured (OpenSearch 3.4.0, Elasticsearch 9.5.3): both engines keep the documents as they were, also those that were since
+Measured (OpenSearch 3.4, Elasticsearch 9.5): both engines keep the documents as they were, also those that were since
 changed or deleted. Elasticsearch keeps the roles too, and refuses a page (403) to one who has lost every role on the index.
 OpenSearch looks for each page anew, by the roles of now: a narrower role hides, a wider one shows what the first page did not,
 and without any role pages are empty (200); but it filters no page by a role's query that looks terms up. The number of hits
