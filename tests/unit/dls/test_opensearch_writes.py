@@ -9,7 +9,6 @@ import pytest
 
 from arecall.errors import BackendError
 from arecall_adapters.dls.wire import CAPTURING, Refused, Requester
-from arecall_adapters.opensearch import engine as module
 from arecall_adapters.opensearch.engine import OpenSearchEngine
 
 
@@ -44,7 +43,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_many_users_are_written_and_removed_beside_somebody_who_writes_all_the_time() -> None:
-    wire = Contended(largest=module.PATCHED_AT_ONCE, quarrels=15)
+    wire = Contended(largest=100, quarrels=15)
     engine = OpenSearchEngine(wire)  # type: ignore[arg-type]
     users = {f"user-{number}": ["role"] for number in range(1_001)}
     engine.put_users(users)
