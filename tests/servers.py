@@ -12,6 +12,7 @@ import fcntl
 import functools
 import json
 import os
+import random
 import subprocess
 import time
 import urllib.error
@@ -74,8 +75,16 @@ class Server:
         if self.user:
             credentials = base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
             request.add_header("Authorization", f"Basic {credentials}")
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
+        for attempt in range(20):
+            try:
+                with urllib.request.urlopen(request, timeout=30) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                # Of OpenSearch's security all of a kind is one document: two processes that write at once conflict.
+                if error.code != 409 or attempt == 19:
+                    raise
+                time.sleep(random.uniform(0.05, 0.5))
+        raise AssertionError
 
 
 @dataclass(frozen=True)

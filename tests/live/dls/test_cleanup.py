@@ -116,7 +116,7 @@ def test_an_account_that_may_not_look_is_an_error(cluster: Cluster) -> None:
     name, password = f"{cluster.index}-stranger", "Wander-copper-48-lantern"
     elastic = isinstance(cluster.engine, ElasticsearchEngine)
     place = "/_security/user" if elastic else "/_plugins/_security/api/internalusers"
-    cluster.engine.wire.ask("PUT", f"{place}/{name}", {"password": password, **({"roles": []} if elastic else {})})
+    cluster.server.ask(f"{place}/{name}", {"password": password, **({"roles": []} if elastic else {})}, method="PUT")
     try:
         done = replace(cluster, server=replace(cluster.server, user=name, password=password)).cleanup()
     finally:
@@ -182,9 +182,9 @@ def test_roles_whose_queries_may_not_be_validated_decide_nothing(opensearch: Ser
     name, password = f"left-{secrets.token_hex(6)}", "Wander-copper-48-lantern"
     index = f"{name}-index"  # one of the user's own name is the user's own
     role = {"index_permissions": [{"index_patterns": [index], "allowed_actions": ["read"], "dls": '{"match_all": {}}'}]}
-    engine.wire.ask("PUT", f"/_plugins/_security/api/roles/{name}", role)
+    opensearch.ask(f"/_plugins/_security/api/roles/{name}", role, method="PUT")
     user = {"password": password, "opendistro_security_roles": [name]}
-    engine.wire.ask("PUT", f"/_plugins/_security/api/internalusers/{name}", user)
+    opensearch.ask(f"/_plugins/_security/api/internalusers/{name}", user, method="PUT")
     engine.wire.ask("PUT", f"/{index}", {})
     own = OpenSearchEngine(OpenSearchWire(Access(opensearch.url, name, password)))
     try:

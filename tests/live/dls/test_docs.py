@@ -157,7 +157,7 @@ class Cluster:
                 self.engine.wire.ask("PUT", f"/_security/role/{name}", {"indices": [entry]})
             else:
                 entry = {"index_patterns": indices, "allowed_actions": ["read"], "dls": json.dumps(query)}
-                self.engine.wire.ask("PUT", f"{API}/roles/{name}", {"index_permissions": [entry]})
+                self.engine.put_descriptors({name: {"index_permissions": [entry]}})
 
     def _put_user(self, name: str, roles: list[str]) -> None:
         if self.elastic:

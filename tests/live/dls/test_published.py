@@ -23,7 +23,7 @@ from arecall_adapters import opensearch as osearch
 from arecall_adapters.dls.wire import Access
 from arecall_adapters.elasticsearch.engine import ElasticsearchEngine
 from arecall_adapters.elasticsearch.wire import ElasticsearchWire
-from arecall_adapters.opensearch.engine import API, OpenSearchEngine
+from arecall_adapters.opensearch.engine import OpenSearchEngine
 from arecall_adapters.opensearch.wire import OpenSearchWire
 from servers import Server
 from unit.evaluate.shared_data import read_authorized, read_qrels, read_run
@@ -81,8 +81,7 @@ class Cluster:
             }
             for name, query in queries.items()
         }
-        operations = [{"op": "add", "path": f"/{name}", "value": entry} for name, entry in entries.items()]
-        self.engine.wire.ask("PATCH", f"{API}/roles", operations)
+        self.engine.put_descriptors(entries)
 
     def taken(self, index: str, users: Sequence[str], documents: Sequence[str]) -> Snapshot:
         """Ask as each user, by the administrator's right to do so."""

@@ -19,7 +19,7 @@ from arecall_adapters.dls.engine import Engine
 from arecall_adapters.dls.wire import Access
 from arecall_adapters.elasticsearch.engine import ElasticsearchEngine
 from arecall_adapters.elasticsearch.wire import ElasticsearchWire
-from arecall_adapters.opensearch.engine import API, OpenSearchEngine
+from arecall_adapters.opensearch.engine import OpenSearchEngine
 from arecall_adapters.opensearch.wire import OpenSearchWire
 from servers import Server
 
@@ -130,11 +130,12 @@ class Cluster:
             }
             self.engine.wire.ask("POST", "/_security/role?refresh=true", {"roles": body})
             return names
-        operations = [
-            {"op": "add", "path": f"/{name}", "value": {"index_permissions": [self._os(entry) for entry in role]}}
-            for name, role in zip(names, roles, strict=True)
-        ]
-        self.engine.wire.ask("PATCH", f"{API}/roles", operations)
+        self.engine.put_descriptors(
+            {
+                name: {"index_permissions": [self._os(entry) for entry in role]}
+                for name, role in zip(names, roles, strict=True)
+            }
+        )
         return names
 
     def _es(self, entry: Entry) -> dict[str, Any]:
