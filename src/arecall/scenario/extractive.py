@@ -66,6 +66,7 @@ def _ranking(texts: Mapping[str, str]) -> sqlite3.Connection:
     try:
         ranking.execute("CREATE VIRTUAL TABLE texts USING fts5(id UNINDEXED, text)")
     except sqlite3.OperationalError as error:
+        ranking.close()
         raise ApplicationError(
             f"the SQLite of this Python ranks no texts: {error}", "name an application that does: --application"
         ) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -270,9 +271,9 @@ def test_a_module_of_the_current_folder_is_found(tmp_path: Path, monkeypatch: py
 
 @pytest.mark.parametrize("question", ['"', "NEAR(", "a AND", "memo*", "text:pay", "-", "", "  ", "pay OR 1=1; DROP"])
 def test_the_built_in_one_takes_every_question_as_words(question: str) -> None:
-    extractive = Extractive()
-    extractive.index({"memo": "the pay", "menu": "lunch"})
-    answer = extractive.filtered(question, 5, frozenset)
+    with closing(Extractive()) as extractive:
+        extractive.index({"memo": "the pay", "menu": "lunch"})
+        answer = extractive.filtered(question, 5, frozenset)
     assert answer.citations == (["memo"] if "pay" in question else [])
 
 
@@ -280,6 +281,9 @@ def test_without_a_ranking_the_road_is_an_error(tmp_path: Path, monkeypatch: pyt
     class Bare:
         def execute(self, _: str) -> None:
             raise sqlite3.OperationalError("no such module: fts5")
+
+        def close(self) -> None:
+            """There is nothing to close."""
 
     monkeypatch.setattr(sqlite3, "connect", lambda _: Bare())
     verdicts, _ = replayed(write(tmp_path, ASKED), tmp_path, MEMORY)
@@ -289,9 +293,9 @@ def test_without_a_ranking_the_road_is_an_error(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_built_in_one_cites_the_best_of_what_may_be_read() -> None:
-    extractive = Extractive()
-    extractive.index({"much": "pay pay pay", "some": "the pay of the house", "none": "lunch", "hidden": "pay"})
-    answer = extractive.filtered("pay", 2, lambda documents: frozenset(documents) - {"hidden"})
-    assert answer == Answer(text="pay pay pay [much]\nthe pay of the house [some]", citations=["much", "some"])
-    extractive.index({"some": "lunch"})
-    assert extractive.filtered("pay", 2, frozenset).citations == []
+    with closing(Extractive()) as extractive:
+        extractive.index({"much": "pay pay pay", "some": "the pay of the house", "none": "lunch", "hidden": "pay"})
+        answer = extractive.filtered("pay", 2, lambda documents: frozenset(documents) - {"hidden"})
+        assert answer == Answer(text="pay pay pay [much]\nthe pay of the house [some]", citations=["much", "some"])
+        extractive.index({"some": "lunch"})
+        assert extractive.filtered("pay", 2, frozenset).citations == []
