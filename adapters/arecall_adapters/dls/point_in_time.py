@@ -103,7 +103,8 @@ class PointInTime:
         }
         answer = self.engine.wire.ask("POST", f"{joined(self.path.name, '_search')}?{ONLY}", body, requester=requester)
         demand_whole(answer, f"{self.path.name}, asked as {requester.name},")
-        for hit in answer.get("hits", {}).get("hits", []):
+        if whole_total(answer):
+            hit = answer["hits"]["hits"][0]
             raise IncompleteAnswer(
                 f"{requester.name} is shown {hit['_index']}/{hit[ID]} by {self.path.name}, and the capturing account is shown"
                 " nothing of that index",
