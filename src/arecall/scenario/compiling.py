@@ -7,7 +7,7 @@ anybody reads what neither world lets them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from arecall.scenario import schema
 from arecall.scenario.state import State, access
@@ -37,16 +37,20 @@ def compiled(state: State) -> World:
     for name, readers, excluded in (*whole, *parts):
         grants |= {(who, name) for who in readers}
         exclusions |= {(who, name) for who in excluded}
-    texts = {name: document.text for name, document in state.documents.items()}
-    texts |= {name: chunk.text for name, chunk in state.chunks.items()}
     return World(
         principals=state.principals,
         documents=state.items,
         groups=state.groups,
         grants=frozenset(grants),
         exclusions=frozenset(exclusions),
-        texts=texts,
+        texts=texts(state),
     )
+
+
+def texts(state: State) -> Mapping[str, str]:
+    """Return what every document and chunk says, by id."""
+    whole = {name: document.text for name, document in state.documents.items()}
+    return whole | {name: chunk.text for name, chunk in state.chunks.items()}
 
 
 def steps(change: schema.Change, before: State, after: State) -> Sequence[Change]:

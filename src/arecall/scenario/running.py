@@ -36,7 +36,7 @@ from arecall.inputs.problems import Problems, near
 from arecall.record import AdapterVersion
 from arecall.scenario import recording, schema
 from arecall.scenario.answering import Answering, BuiltIn, Choice, Citing, Tested
-from arecall.scenario.compiling import compiled, steps
+from arecall.scenario.compiling import compiled, steps, texts
 from arecall.scenario.expecting import Moved, expectation, expected_moves, roads_meant, variant
 from arecall.scenario.loader import Loaded, Step, seconds
 from arecall.scenario.observing import Clock, Watch
@@ -258,7 +258,7 @@ class _Replay:
         before = self._captured(0)
         moves = expected_moves(self.loaded, self.spec.name)
         with contextlib.closing(self._application()) as application:
-            application.index(compiled(self.loaded.states[0]).texts)
+            application.index(texts(self.loaded.states[0]))
             for number, stage in enumerate(self.loaded.scenario.stages, 1):
                 self._stage(number, stage, moves[number - 1] or Moved({}, {}), application)
                 after = self._captured(number)
@@ -298,9 +298,8 @@ class _Replay:
             if not isinstance(step.change, schema.Wait):
                 zero = began
             applied = self._refusable(lambda step=step: self._make(step))
-            texts = compiled(step.after).texts
-            if texts != compiled(step.before).texts:
-                application.index(texts)
+            if texts(step.after) != texts(step.before):
+                application.index(texts(step.after))
             done.append((_said(step.change), applied, began, clock.now()))
         if watch.roads:
             watch.follow(within, zero)
