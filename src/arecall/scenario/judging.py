@@ -390,25 +390,22 @@ def _figures(times: RoadTimes) -> str:
 def _unlike(series: Sequence[Observation], moves: Moved | None) -> str:
     """Say what a principal was last shown that it should not be, or not shown that it should be, before or after the change."""
     first = series[0]
-    if moves is not None and first.when == "before" and first.shows and first.seen is not None:
-        missing = sorted(moves.revoked.get(first.principal, frozenset()) - {*first.seen})
-        early = sorted(moves.granted.get(first.principal, frozenset()) & {*first.seen})
-        return "".join(
-            f"; {first.principal} was {what} {', '.join(documents)}"
-            for what, documents in (("not shown", missing), ("shown already", early))
-            if documents
-        )
-    wrong = next((one for one in reversed(series) if one.when == "after" and not one.shows and not one.error), None)
+    early = first.when == "before" and first.shows and first.seen is not None
+    wrong = (
+        first
+        if early
+        else next((one for one in reversed(series) if one.when == "after" and not one.shows and not one.error), None)
+    )
     if wrong is None or wrong.seen is None or moves is None:
         return ""
-    after = f"{wrong.principal} at {wrong.at_us / 1e6:.3f} s"
-    still = sorted(moves.revoked.get(wrong.principal, frozenset()) & set(wrong.seen))
-    lacking = sorted(moves.granted.get(wrong.principal, frozenset()) - set(wrong.seen))
-    return "".join(
-        f"; {after} {what} {', '.join(documents)}"
-        for what, documents in (("was still shown", still), ("was not yet shown", lacking))
-        if documents
-    )
+    who, seen = wrong.principal, frozenset(wrong.seen)
+    granted, revoked = moves.granted.get(who, frozenset()), moves.revoked.get(who, frozenset())
+    if early:
+        told = (("was not shown", revoked - seen), ("was shown already", granted & seen))
+    else:
+        who = f"{who} at {wrong.at_us / 1e6:.3f} s"
+        told = (("was still shown", revoked & seen), ("was not yet shown", granted - seen))
+    return "".join(f"; {who} {what} {', '.join(sorted(documents))}" for what, documents in told if documents)
 
 
 # -- over all backends -------------------------------------------------------------------------------------------------
