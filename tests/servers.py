@@ -32,15 +32,13 @@ from testcontainers.core.container import DockerContainer
 from arecall.errors import BackendUnavailable
 from arecall.testing import unavailable
 from arecall_adapters import containers
+from arecall_adapters.opensearch import QUICK
 
 READY_SECONDS = 300
 """A Java server is ready in 10 s on an idle machine; a busy one has taken more than 60."""
 
 ATTEMPTS = 3
 RUN_LABEL = "arecall.test-run"
-
-QUICK = "quick-admin"
-"""An administrator of OpenSearch beside `admin`, who is the one that every OpenSearch has."""
 
 BCRYPT_ROUNDS = "4"
 """The fewest that OpenSearch takes; the default of 12 is for passwords that somebody could guess."""

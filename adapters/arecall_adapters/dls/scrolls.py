@@ -22,7 +22,7 @@ from typing import Any
 from arecall.errors import BackendTimeout, BackendUnavailable, IncompleteAnswer
 from arecall_adapters.dls.engine import Engine
 from arecall_adapters.dls.point_in_time import ID, KEEP_ALIVE, PAGE, demand_whole, whole_total
-from arecall_adapters.dls.wire import Refused, Requester, path
+from arecall_adapters.dls.wire import SCROLL, Refused, Requester, path
 
 PAUSES = (0.0, 0.0, 0.3, 1.0)
 """Seconds from one reading to the next, at least. Each pair can be read once: there are as many. What a reading gave stands for
@@ -136,7 +136,7 @@ class Scrolls:
     def _read_on(self, page: Mapping[str, Any]) -> Iterator[str]:
         while True:
             body = {"scroll": KEEP_ALIVE, "scroll_id": page["_scroll_id"]}
-            page = self._asked("/_search/scroll", body)
+            page = self._asked(SCROLL, body)
             if not page["hits"]["hits"]:
                 return
             yield from (hit[ID] for hit in page["hits"]["hits"])
@@ -149,7 +149,7 @@ class Scrolls:
     def _give_back(self, pages: Sequence[Mapping[str, Any]]) -> None:
         with contextlib.suppress(Refused, BackendUnavailable, BackendTimeout):
             ids = [page["_scroll_id"] for page in pages]
-            self.engine.wire.ask("DELETE", "/_search/scroll", {"scroll_id": ids})
+            self.engine.wire.ask("DELETE", SCROLL, {"scroll_id": ids})
 
 
 def _common(first: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
